@@ -19,7 +19,7 @@ export interface AccountSettings {
   readonly ownerUserId: number;
 }
 
-/** Changes what is given and leaves the rest. `no_such_owner`: not an active user of the account. */
+/** Changes the given settings and leaves the rest. `no_such_owner`: not an active user of the account. */
 export async function updateAccount(
   database: Database,
   accountId: number,
@@ -68,8 +68,8 @@ export async function updateAddress(
 }
 
 /**
- * Ends the sessions with one factor, both ways: those that were over while two were required stay over afterwards
- * (`users/console-sessions.ts`). Where it is so already nothing is changed and nothing recorded. Index of the sessions:
+ * Ends the sessions with one factor, both ways: sessions that were over while two were required stay over afterwards
+ * (`users/console-sessions.ts`). If the setting is already so, there is no change and no entry. Index of the sessions:
  * the primary key, which begins with the account.
  */
 export async function requireTwoFactor(
@@ -123,7 +123,10 @@ interface ChangedAccount {
   readonly isChanged: boolean;
 }
 
-/** A refusal that `change` returns is returned, and nothing is changed. Undefined if there is no such account. */
+/**
+ * If `change` returns a refusal, that is returned, and the account stays unchanged. Undefined if there is no such
+ * account.
+ */
 async function changeAccount<Refusal = never>(
   database: Database,
   accountId: number,
@@ -166,7 +169,7 @@ async function changeAccount<Refusal = never>(
   });
 }
 
-/** Whether what changed stands on the account's invoices, which the payment provider writes. */
+/** Whether the change shows on the account's invoices, which the payment provider writes. */
 const isOnInvoices = (before: Account, after: Account): boolean =>
   before.name !== after.name ||
   before.billingEmail !== after.billingEmail ||

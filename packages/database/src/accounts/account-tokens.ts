@@ -19,7 +19,7 @@ export interface AccountToken {
   readonly role: Role;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
-  /** CIDR blocks; empty: from anywhere. */
+  /** CIDR blocks. Empty: any address. */
   readonly ipAllowlist: readonly string[];
   readonly expiresAt: Date | null;
 }
@@ -64,7 +64,7 @@ export async function findAccountTokenById(
   return rows[0];
 }
 
-/** Notes when and from where a credential was last used. Index: primary key. */
+/** Notes the time and address of a credential's last use. Index: primary key. */
 export async function recordCredentialUse(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -31,7 +31,7 @@ export interface Account {
     /** RFC 3339. */
     readonly activatedAt: string | null;
   }[];
-  /** By id; with those that are deleted. */
+  /** By id; deleted ones too. */
   readonly environments: readonly {
     readonly environmentId: number;
     readonly name: string;
@@ -68,7 +68,7 @@ export async function findAccount(
   return rows[0];
 }
 
-/** The account, where the workspace is one of its own, also a deleted one. */
+/** The account, if the workspace is one of its own, also a deleted one. */
 export async function findAccountByEnvironment(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -2,9 +2,9 @@
  * Makes, rotates and revokes an account's credentials, with their audit entries. Each change and its entry are one
  * transaction. `api-credentials.ts` reads them.
  *
- * Only hashes are kept. Intake and the API remember a key for at most a second, so that what is
- * changed here is in force within one. Every statement finds by the primary key (account_id,
- * credential_id), unless it says otherwise.
+ * Only hashes are kept. Intake and the API remember a key for at most a second, so that a change here is in force
+ * within one. Every statement finds its rows by the primary key (account_id, credential_id), unless its comment names
+ * another index.
  */
 import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/accounts/account';
 import { type RawBuilder, sql } from 'kysely';
@@ -25,7 +25,7 @@ export interface KeptSecret {
   readonly hint: string;
 }
 
-/** A secret as it is shown to whoever made it, once. */
+/** A secret as it is shown to its maker, once. */
 export interface ShownSecret extends KeptSecret {
   readonly text: string;
 }
@@ -97,7 +97,7 @@ export async function makeCredential(
   return { credential, secret: given.secret };
 }
 
-/** Until the transaction ends nobody else makes a credential there. False if it is not there, or deleted. */
+/** Until the transaction ends, no other transaction makes a credential there. False if it is not there, or deleted. */
 async function lockOwner(
   transaction: Transaction,
   accountId: number,
@@ -208,7 +208,7 @@ export async function rotateCredential(
   });
 }
 
-/** Takes it out of force for ever. A second time changes nothing. */
+/** Takes it out of force for ever. Idempotent. */
 export async function revokeCredential(
   database: Database,
   accountId: number,
@@ -293,7 +293,7 @@ const record = (
     nowMs,
   );
 
-/** `secret` is any text that differs where the secret does; it is not kept. */
+/** `secret` is any text that differs if the secret does; it is not kept. */
 const audited = (credential: Credential, secret: string) => ({
   name: credential.name,
   type: CREDENTIAL_TYPES[credential.kind],

@@ -25,7 +25,10 @@ export interface Credential {
   readonly scopes: readonly string[];
   readonly ipAllowlist: readonly string[];
   readonly isReadOnly: boolean;
-  /** A Pipelines key that no identify call was taken with yet: it opens nothing else (`ingestion-webhooks.md` §5). */
+  /**
+   * A Pipelines key without a successful identify call yet: until then it accepts only identify calls
+   * (`ingestion-webhooks.md` §5).
+   */
   readonly isTest: boolean;
   readonly createdByUserId: number | null;
   readonly lastUsedAt: Date | null;
@@ -35,7 +38,7 @@ export interface Credential {
   readonly createdAt: Date;
 }
 
-/** The words of the wire for what we call kinds. */
+/** The words of the wire for our kinds. */
 export const CREDENTIAL_TYPES = {
   track: 'tracking',
   pipelines: 'pipelines',
@@ -59,8 +62,8 @@ export const CREDENTIAL_COLUMNS = sql`
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
 /**
- * Of the account, or of one workspace of it, by id, also revoked and expired ones: at most `limit`, those in force
- * first and then those made last.
+ * Credentials of the account, or of one workspace of it, by id, also revoked and expired ones. At most `limit`: the
+ * ones in force first, and then the latest.
  */
 export async function listCredentials(
   database: DatabaseOrTransaction,

@@ -9,7 +9,7 @@ export interface AppKey {
   readonly name: string;
   /** For GET alone. */
   readonly isReadOnly: boolean;
-  /** Addresses and CIDR blocks that it may be used from; empty: from anywhere. */
+  /** Addresses and CIDR blocks that it may be used from. Empty: any address. */
   readonly ipAllowlist: readonly string[];
 }
 

@@ -26,8 +26,8 @@ export async function findAccountOf(
 }
 
 /**
- * As {@link findAccountOf}, and locks it: until the transaction ends nobody else makes what is counted in the
- * workspace.
+ * As {@link findAccountOf}, and locks it: until the transaction ends, no other transaction adds to the objects that are
+ * counted for the workspace.
  */
 export async function lockEnvironment(
   transaction: DatabaseOrTransaction,
@@ -39,7 +39,7 @@ export async function lockEnvironment(
   return rows[0]?.accountId;
 }
 
-/** No other workspace is in use, so nobody else shares what there is. Reads until it finds one. */
+/** True if no other workspace is in use: then it shares its capacity with no other. Reads until it finds one. */
 export async function isOnlyWorkspace(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -65,9 +65,9 @@ export async function listEnvironmentIds(
 }
 
 /**
- * One workspace with what it holds. People are counted as they come and go (`migrations/0027_people_counts.ts`),
- * objects now. Indexes: `environments_by_id`; the primary key of `people_counts`; the unique key of `objects` as an
- * index-only range, which costs about 0.1 s a million objects, so callers keep the answer for a moment.
+ * One workspace with its totals. People are counted as they come and go (`migrations/0027_people_counts.ts`), objects
+ * now. By `environments_by_id`, the primary key of `people_counts`, and the unique key of `objects` as an index-only
+ * range. That range costs about 0.1 s a million objects, so callers keep the answer for a moment.
  */
 export async function findWorkspaceTotals(
   database: DatabaseOrTransaction,
@@ -99,8 +99,8 @@ export interface Environment extends EnvironmentSettings {
 }
 
 /**
- * Changes what is given and leaves the rest, with its entry of the audit log. Undefined if the account has no
- * such workspace in use. Index: the primary key.
+ * Changes the given settings and leaves the rest, with its entry of the audit log. Undefined if the account has no such
+ * workspace in use. Index: the primary key.
  */
 export async function updateEnvironment(
   database: Database,
@@ -151,6 +151,6 @@ export async function updateEnvironment(
 const audited = ({ name, phoneIdentifies, portalOrigins }: EnvironmentSettings) => ({
   name,
   phone_identifies: phoneIdentifies,
-  // None is as it began, of workspaces from before the portal too.
+  // An empty list is the first state, also for workspaces from before the portal.
   portal_origins: portalOrigins.length === 0 ? null : portalOrigins,
 });

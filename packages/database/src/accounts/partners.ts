@@ -56,7 +56,7 @@ export async function insertPartner(
 /**
  * Decides once; the same decision again is the same answer, another one is `decided`.
  *
- * @param accountId - of whoever decides.
+ * @param accountId - of the account that decides.
  */
 export async function decidePartner(
   database: Database,
@@ -104,7 +104,9 @@ const auditState = (partner: Partner): AuditState<'partner_application'> => ({
   status: partner.status,
 });
 
-/** Tells of an application once, by its key. False if `partnerId` is not an approved partner; nothing is told then. */
+/**
+ * Sends an application once, by its key. False if `partnerId` is not an approved partner; then no application is sent.
+ */
 export async function submitStartupApplication(
   database: Database,
   application: {

@@ -37,10 +37,10 @@ const DAY_MS = 86_400_000;
 const ATTEMPTS_MAX = 5;
 
 /**
- * Starts a signup; the mail goes by the outbox. If the address has had its codes nothing is
- * mailed, and the outcome does not tell: `too_many` is about the IP address only.
+ * Starts a signup; the mail goes by the outbox. If the address has had its codes no mail is sent, and the outcome does
+ * not show it: `too_many` is about the IP address only.
  *
- * @param given.ip - what starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
+ * @param given.ip - the network that starts are counted by (`domain/src/delivery/network-address.ts`, `callerNetwork`).
  */
 export async function startSignup(
   database: Database,
@@ -73,7 +73,7 @@ export async function startSignup(
       values (${isSilent ? '' : email}, ${ip}, ${new Date(nowMs)})
       returning signup_id as "signupId"`.execute(transaction);
     const signupId = made.rows[0]?.signupId as string;
-    // Also where nothing will be mailed, so that the same work is done for every address.
+    // Also if no mail will be sent, so that the same work is done for every address.
     const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
     await appendToOutbox(transaction, entry, nowMs);
     return 'started';
@@ -111,8 +111,8 @@ export async function keepSignupCode(
 }
 
 /**
- * Forgets who started a signup so long ago and from where, and that it was mailed: whether or not it made an
- * account, nothing asks for it any more. Looks at the `limit` oldest, by the primary key, whose order is that of
+ * Forgets the person and the address behind an old signup, and that it was mailed: no statement needs these any more,
+ * whether or not the signup made an account. Looks at the `limit` oldest, by the primary key, which is in the order of
  * the starts.
  */
 export async function clearSignups(
@@ -163,7 +163,7 @@ export interface NewAccount {
   readonly webhookSigningKey: string;
 }
 
-/** Of who signs up, and of the token that is made for them. */
+/** Role of the person who signs up, and of the token that is made for them. */
 const OWNER_ROLE: Role = 'account_admin';
 
 export interface CreatedAccount {
@@ -178,8 +178,8 @@ export interface CreatedAccount {
 }
 
 /**
- * Uses the code and makes account, workspace, owner, service account and token, all or nothing.
- * `used`: somebody else used the code meanwhile. `email_taken`: the address has an account.
+ * Uses the code and makes account, workspace, owner, service account and token, in one transaction. `used`: another
+ * person used the code meanwhile. `email_taken`: the address has an account.
  */
 export async function createAccount(
   database: Database,

@@ -6,9 +6,9 @@ import type { Transaction } from '../connection/connection.ts';
 import { findAccountOf } from './environments.ts';
 
 /**
- * `recordChange` of what belongs to a workspace, in the log of the account that has it.
+ * `recordChange` for objects of a workspace, in the log of the account that has it.
  *
- * @throws AppError BUG where there is no such workspace.
+ * @throws AppError BUG if there is no such workspace.
  */
 export async function recordWorkspaceChange<Type extends AuditObjectType>(
   transaction: Transaction,

@@ -9,7 +9,7 @@ export interface WorkspaceKey {
   readonly siteId: string | null;
   readonly secretHash: Buffer;
   readonly environmentId: number;
-  /** int8, in decimal digits; absent: not known. */
+  /** int8, in decimal digits. Absent: not known. */
   readonly credentialId?: string;
   readonly accountId: string;
   /** The workspace setting: Track v2 may name a person by phone. */
@@ -19,8 +19,8 @@ export interface WorkspaceKey {
 }
 
 /**
- * All keys in force of all tenants, none of a workspace that is deleted or an account that is closed. A sequential
- * read by design: intake keeps them in memory (10,000 keys are about 3 MB) so that no call waits for Postgres.
+ * All keys in force of all tenants, without deleted workspaces and closed accounts. A sequential read by design: intake
+ * keeps them in memory (10,000 keys are about 3 MB) so that no call waits for Postgres.
  */
 export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promise<WorkspaceKey[]> {
   const { rows } = await sql<WorkspaceKey>`${PREPARED}
