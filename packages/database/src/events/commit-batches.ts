@@ -1,6 +1,6 @@
 /**
- * The claim of a commit batch: its row is written in the transaction that writes its effects, so that a
- * second run of the same commit batch, after a crash or by a stalled worker, finds it and does nothing.
+ * The claim of a commit batch: its row is written in the transaction that writes its effects. So processing is
+ * idempotent: a second run of the same commit batch, after a crash or by a stalled worker, finds the row and stops.
  */
 import { sql } from 'kysely';
 import { integerColumn, textColumn } from '../connection/columns.ts';
@@ -9,7 +9,7 @@ import { takersOfIncoming } from '../delivery/incoming-subscriptions.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts';
 
-/** What a claim names. */
+/** A commit batch to claim. */
 export interface CommitBatchClaim {
   readonly envelopeId: string;
   readonly operationCount: number;
@@ -20,27 +20,27 @@ export interface CommitBatchClaim {
 export interface ClaimedCommitBatches {
   /**
    * In the order of the claims; undefined in place of each commit batch that another transaction has claimed and
-   * committed. If that is so of the first, and all are of one shard, none is claimed.
+   * committed. If the first is undefined, and all are of one shard, all are undefined.
    */
   readonly numbers: readonly (number | undefined)[];
   /** True if no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
   readonly keepsMergesOff: boolean;
-  /** Those of the workspaces that have a webhook for incoming events. */
+  /** The given workspaces that have a webhook for incoming events. */
   readonly reportingIncoming: readonly number[];
 }
 
 /**
- * Claims commit batches for this transaction and numbers them. Waits for a transaction that has
- * claimed one of them and has not ended. By the primary key.
+ * Claims commit batches for this transaction and numbers them. Waits for a transaction that has claimed one of them and
+ * has not ended. By the primary key.
  *
  * If the first one of a shard is applied already, the shard may be another worker's by now: that one may have the
- * second in progress, which is then not among these, and the third would overtake it. So none is claimed then.
+ * second in progress, which is then not among these, and the third would overtake it. So this transaction then claims
+ * no batch.
  *
- * Also tells the planner, for this transaction, that all its statements look keys up by index: a
- * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
- * identifiers to find 2,000 of them (109 ms instead of 14) and all people to update 1,000 (50 ms
- * instead of 8). Settings are part of this statement, so that they cost no round trip; so is the gate, and the question
- * who takes incoming events.
+ * It also makes the planner, for this transaction, look keys up by index in all its statements: a set of keys comes
+ * from `unnest`, whose size the planner does not know. Left alone, it read all of 200,000 identifiers to find 2,000 of
+ * them (109 ms instead of 14) and all people to update 1,000 (50 ms instead of 8). Settings, the gate, and the list of
+ * workspaces with a webhook for incoming events are part of this statement, so that they cost no round trip.
  *
  * @param environmentIds - workspaces of the operations, each once.
  * @param triesToKeepMergesOff - keeps merges off, if that needs no waiting.
@@ -87,7 +87,7 @@ export async function claimCommitBatches(
   };
 }
 
-/** Which of the commit batches are applied. By the primary key. */
+/** The applied ones of the commit batches. By the primary key. */
 export async function listAppliedCommitBatches(
   database: DatabaseOrTransaction,
   envelopeIds: readonly string[],
@@ -111,10 +111,10 @@ async function releaseClaims(
 }
 
 /**
- * Of deliveries of one webhook, those whose commit batch is traced: place in the trace by sequence. By the
- * primary key of the log, then `envelopes_by_number`.
+ * Of deliveries of one webhook, the ones whose commit batch is traced: place in the trace by sequence. By the primary
+ * key of the log, then `envelopes_by_number`.
  *
- * @param firstDay - none of them was logged before the day after it, `2026-11-20`.
+ * @param firstDay - all of them were logged after this day, `2026-11-20`.
  */
 export async function listTraceparents(
   database: DatabaseOrTransaction,

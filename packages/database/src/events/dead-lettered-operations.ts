@@ -9,7 +9,7 @@ export interface DeadLetteredOperation {
   readonly environmentId: number;
   /** ULID; the id of the commit batch that it comes back in. */
   readonly parkedId: string;
-  /** Which commit batch it came in. */
+  /** The commit batch that it came in. */
   readonly envelopeId: string;
   /** JSON. */
   readonly operation: string;

@@ -10,8 +10,8 @@ import { inTenantParts, withReasons } from '../connection/tenant-statements.ts';
  * `claimEventIds`. By the primary key.
  *
  * @param claims - each id once.
- * @throws a unique violation (`isConflict`) where one was taken, or another transaction takes one; the transaction is
- * then void, and run again with `claimEventIds` finds out which.
+ * @throws a unique violation (`isConflict`) if one was taken, or another transaction takes one. The transaction is then
+ *   void; run again with `claimEventIds`, it finds the taken ids.
  */
 export async function takeEventIds(
   transaction: DatabaseOrTransaction,
@@ -24,15 +24,14 @@ export async function takeEventIds(
 }
 
 /**
- * Takes event ids for this transaction and names those that were already taken. By the primary key.
+ * Takes event ids for this transaction and returns the ones that were already taken. By the primary key.
  *
- * Looks first and inserts the rest without `on conflict`, which looks each up once more and touches
- * each row again to confirm it: 2.5 ms of Postgres' time instead of 6 for 1,000 ids. An id that another transaction
- * took in between, or is about to take, is waited for and then is a unique violation: the caller starts again and
- * finds it.
+ * Looks first and inserts the rest without `on conflict`, which looks each up once more and touches each row again to
+ * confirm it: 2.5 ms of Postgres' time instead of 6 for 1,000 ids. An id that another transaction took in between, or
+ * is about to take, is waited for and then is a unique violation: the caller starts again and finds it.
  *
- * `lateral … limit 1` has each id looked up in the index. Of a join Postgres made a hash of the whole table, while it took
- * that for small: 15.5 µs of its CPU an id instead of 9.5, with 35,000 there.
+ * `lateral … limit 1` has each id looked up in the index. For a join, Postgres made a hash of the whole table, because
+ * it estimated the table as small: 15.5 µs of its CPU an id instead of 9.5, with 35,000 there.
  *
  * @param claims - each id once.
  */

@@ -9,7 +9,7 @@ export interface StoredEvent {
   readonly kind: string;
   readonly name: string | null;
   readonly data: JsonObject;
-  /** int8, in decimal digits; null: it belongs to no person yet. */
+  /** int8, in decimal digits. Null: it belongs to no person yet. */
   readonly personId: string | null;
   readonly anonymousId: string | null;
   readonly occurredAt: Date;
@@ -20,7 +20,7 @@ const COLUMNS = sql`
   event_id as "eventId", kind, name, data, person_id as "personId", anonymous_id as "anonymousId",
   occurred_at as "occurredAt", received_at as "receivedAt"`;
 
-/** By the primary key of `event_ids`, then `events_by_arrival` in the partition of the time that it says. */
+/** By the primary key of `event_ids`, then `events_by_arrival` in the partition of the time in that row. */
 export async function findEvent(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -38,7 +38,7 @@ export async function findEvent(
   return rows[0];
 }
 
-/** Kinds of what calls bring; the others are of changes that they caused. */
+/** Kinds of events from calls; the other kinds are changes that calls caused. */
 const TRACKED = ['event', 'page', 'screen'];
 
 export interface EventListFilter {
@@ -49,7 +49,7 @@ export interface EventListFilter {
   readonly sinceMs: number;
 }
 
-/** Where a page ended: Unix microseconds, in decimal digits, and the id. */
+/** Last event of a page: Unix microseconds, in decimal digits, and the id. */
 export interface EventPosition {
   readonly receivedAtMicros: string;
   readonly eventId: string;
@@ -57,13 +57,14 @@ export interface EventPosition {
 
 export interface EventList {
   readonly events: readonly (StoredEvent & { readonly receivedAtMicros: string })[];
-  /** Undefined if nothing older can match. */
+  /** Undefined if no older event can match. */
   readonly next: EventPosition | undefined;
 }
 
 /**
- * Newest received first: at most `limit` that match, out of at most `scanLimit` examined. By `events_by_arrival`, backwards. A
- * name or a person is looked for in what is read: an index of names would cost every event that is written.
+ * Newest received first: at most `limit` that match, out of at most `scanLimit` examined. By `events_by_arrival`,
+ * backwards. The filters for a name or a person apply to the rows that were read: an index of names would cost time for
+ * every event that is written.
  */
 export async function listEvents(
   database: DatabaseOrTransaction,

@@ -1,6 +1,8 @@
 /**
- * One event's whole way, from its id: when it came and with what, its row, and what was reported
- * because of it. Each statement by index, whatever the size of the tables.
+ * One event's whole way, found by its id.
+ *
+ * The way is its commit batch with the time of receipt, its row, and its reporting events with their deliveries. Each
+ * statement uses an index, for any size of the tables.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -8,7 +10,7 @@ import { ATTEMPTS_SHOWN_MAX, type DeliveryReport } from '../delivery/delivery-re
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
 import { PLACES_MS_MAX } from './events.ts';
 
-/** What is known of the commit batch that an event came in. */
+/** Facts about the commit batch that an event came in. */
 export interface TracedCommitBatch {
   readonly envelopeId: string;
   readonly operationCount: number;
@@ -71,8 +73,8 @@ export async function findEventArrival(
 }
 
 /**
- * The row of an event that came at a time; undefined for what has none (a metric). The time leaves
- * one partition or two, and `events_by_arrival` in it what the workspace was sent in the next tenth of a second (`events.ts`).
+ * The row of an event that came at a time; undefined for a metric, which has no row. The time selects one partition or
+ * two, and within it `events_by_arrival` selects the workspace's events of the next tenth of a second (`events.ts`).
  */
 export async function findEventAt(
   database: DatabaseOrTransaction,
@@ -90,9 +92,9 @@ export async function findEventAt(
 }
 
 /**
- * Deliveries of a reporting event, or of those that a client's event caused: the latest `limit`.
- * Deliveries of deleted webhooks are nobody's any more. By `delivery_log_by_event` and
- * `delivery_log_by_cause`, then the primary keys of webhooks and attempts.
+ * Deliveries of a reporting event, or of the reporting events that a client's event caused: the latest `limit`.
+ * Deliveries of deleted webhooks are left out. By `delivery_log_by_event` and `delivery_log_by_cause`, then the primary
+ * keys of webhooks and attempts.
  */
 export async function listDeliveriesOfEvent(
   database: DatabaseOrTransaction,
@@ -137,7 +139,7 @@ export async function listDeliveriesOfEvent(
   }));
 }
 
-/** An attempt without what was answered. */
+/** An attempt without the endpoint's answer. */
 export type TracedAttempt = Omit<AttemptRecord, 'responseHead' | 'responseBody'> & {
   readonly webhookId: number;
 };

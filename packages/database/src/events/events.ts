@@ -22,13 +22,13 @@ export const PLACES_MS_MAX = 100;
 
 /**
  * Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. The arrays stand in the select list,
- * not in `from`, where Postgres would first write each of them to a tuple store: 6.5 µs of its CPU to read a row
- * instead of 8.
+ * not in `from`: there Postgres would first write each of them to a tuple store (8 µs of its CPU to read a row instead
+ * of 6.5).
  *
- * What came in one millisecond keeps its order in the microseconds of `received_at`: by it those of one instant are listed
- * (`activity-reads.ts`), and ids that clients make have no order. An event has the microsecond of its operation's index in
- * the flush, so that also those of one call that were applied in several transactions are in order. A call of more than
- * 1,000 items goes on in the next milliseconds; it takes longer than that to be answered.
+ * Events of one millisecond keep their order in the microseconds of `received_at`, by which events of one instant are
+ * listed (`activity-reads.ts`); ids that clients make have no order. An event has the microsecond of its operation's
+ * index in the flush, so that also events of one call that were applied in several transactions are in order. A call of
+ * more than 1,000 items goes on in the next milliseconds; its answer takes longer than that.
  */
 export async function insertEvents(
   transaction: DatabaseOrTransaction,
@@ -53,11 +53,12 @@ export async function insertEvents(
 }
 
 /**
- * Tells of events, in their order, how many microseconds after their time of receipt they are stored. Those of one
- * operation share one: our own ids, which only grow, tell their order.
+ * Returns a function that takes events in their order, and gives the microseconds between an event's time of receipt
+ * and its stored time. Events of one operation share one value: our own ids, which only grow, give their order.
  */
 function placesInFlushes(): (event: EventRow) => number {
-  // Of each millisecond but the one of `last`, which is that of nearly all: to look each up was 1 % of the worker's time.
+  // All milliseconds except the one of `last`, which nearly all events have: to look each up was 1 % of the worker's
+  // time.
   const lastByMs = new Map<number, number>();
   let before: EventRow | undefined;
   let lastMs = 0;

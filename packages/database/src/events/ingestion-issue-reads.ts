@@ -3,7 +3,7 @@ import type { IssueCode } from '@sluice/domain/operations/issue';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** Where a page ended. */
+/** The last row of a page. */
 export interface IssuePosition {
   /** `YYYY-MM-DD`, UTC. */
   readonly day: string;
@@ -21,7 +21,7 @@ export interface IngestionIssueRow extends IssuePosition {
   /** Of the latest, like the sample. */
   readonly message: string;
   readonly sample: string | null;
-  /** int8, in decimal digits; null: none is known. */
+  /** int8, in decimal digits. Null: not known. */
   readonly credentialId: string | null;
 }
 
@@ -32,17 +32,17 @@ export interface IngestionIssuePage {
   readonly field: string | undefined;
   /** Only these. */
   readonly codes?: readonly string[] | undefined;
-  /** Only what happened again at or after it. */
+  /** Only issues that happened again at or after it. */
   readonly sinceMs: number | undefined;
-  /** Only what had happened before it. */
+  /** Only issues that had happened before it. */
   readonly untilMs?: number | undefined;
   readonly after: IssuePosition | undefined;
   readonly limit: number;
 }
 
 /**
- * Index: the primary key (environment_id, day, code, source, field), read backwards; the filters
- * apply to what is read. A workspace has at most a few hundred rows a day.
+ * By the primary key (environment_id, day, code, source, field), read backwards. The filters apply to the rows that
+ * were read. A workspace has at most a few hundred rows a day.
  */
 export async function listIngestionIssues(
   database: DatabaseOrTransaction,

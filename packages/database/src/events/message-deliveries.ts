@@ -19,7 +19,7 @@ interface StoredMessageDelivery {
   readonly createdAt: Date;
 }
 
-/** Those known of the messages named. Not locked: what two report of one message agrees. By the primary key. */
+/** The known ones of the given messages. Not locked: two reports of one message agree. By the primary key. */
 export async function listMessageDeliveries(
   database: DatabaseOrTransaction,
   keys: readonly MessageDeliveryKey[],
@@ -46,9 +46,9 @@ export async function listMessageDeliveries(
 }
 
 /**
- * The workspaces that know a delivery, at most `limit` of them. The one statement that names no
- * workspace, because its caller has no credentials to tell one; it gives back nothing but their
- * numbers. Index: `message_deliveries_by_delivery`, at most `limit` entries read.
+ * The workspaces that know a delivery, at most `limit` of them. The one statement that names no workspace, because its
+ * caller has no credentials that identify one; it only returns their numbers. Index: `message_deliveries_by_delivery`,
+ * at most `limit` entries read.
  */
 export async function listWorkspacesOfDelivery(
   database: DatabaseOrTransaction,
@@ -75,7 +75,7 @@ export async function hasDelivery(
   return rows.length > 0;
 }
 
-/** Writes what became known. By the primary key. */
+/** Writes new facts about message deliveries. By the primary key. */
 export async function writeMessageDeliveries(
   transaction: DatabaseOrTransaction,
   { inserted, updated }: RowChanges<MessageDeliveryRow, MessageDeliveryRow>,

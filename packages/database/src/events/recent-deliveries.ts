@@ -11,7 +11,7 @@ export interface RecentDelivery extends DeliveryReport {
   readonly webhookId: number;
 }
 
-/** Up to where the log of a webhook was looked at. */
+/** The position up to which the log of a webhook was examined. */
 export interface LogPosition {
   readonly webhookId: number;
   readonly beforeSequence: number;
@@ -19,7 +19,7 @@ export interface LogPosition {
 
 export interface RecentDeliveries {
   readonly deliveries: readonly RecentDelivery[];
-  /** Go on from here; undefined if nothing older can match. */
+  /** Go on from here; undefined if no older delivery can match. */
   readonly next: readonly LogPosition[] | undefined;
 }
 
@@ -32,14 +32,14 @@ interface Row extends Omit<RecentDelivery, 'sequence'> {
 }
 
 /**
- * At most `limit` deliveries before positions in the logs of webhooks, out of at most `scanLimit` examined of each: a page can
- * be short, or empty, while there is more. The logs are of one length of time: what is older than the newest of the ends that a
- * scan has come to waits for the next page, so that pages follow each other in time.
+ * At most `limit` deliveries before positions in the logs of webhooks, out of at most `scanLimit` examined of each: a
+ * page can be short, or empty, while there is more. The logs are of one length of time: a row that is older than the
+ * newest of the scans' ends waits for the next page, so that pages follow each other in time.
  *
- * A log is not quite in order of time: what is logged has the time at which its transaction began. So each row counts as no
- * newer than those before it on the page; otherwise a page could pass a row that it did not show.
+ * A log is not quite in order of time: a row has the time at which its transaction began. So each row counts as no
+ * newer than the rows before it on the page; otherwise a page could pass a row that it did not show.
  *
- * By the primary key of the log (backwards) for each webhook, and that of attempts for each row.
+ * By the primary key of the log (backwards) for each webhook, and the primary key of attempts for each row.
  */
 export async function listRecentDeliveries(
   database: DatabaseOrTransaction,
