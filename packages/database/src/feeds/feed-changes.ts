@@ -13,9 +13,9 @@ import { transactOnce } from '../changes/transact-once.ts';
 import type { Database, Transaction } from '../connection/connection.ts';
 import { findFeed, listFeeds, type Feed, type FeedSettings } from './feeds.ts';
 
-/** Each is one more copy of what it takes. */
+/** Each is one more copy of its events. */
 export const FEED_COUNT_MAX = 20;
-/** Where nothing is sent: the name is reserved for that (RFC 6761 §6.4). */
+/** The URL of a feed, to which no request is sent: RFC 6761 §6.4 reserves the name. */
 const NO_ENDPOINT = 'https://feed.invalid/';
 
 export type FeedOutcome =
@@ -23,7 +23,7 @@ export type FeedOutcome =
   | { readonly outcome: 'no_workspace' }
   | { readonly outcome: 'too_many' };
 
-/** Makes the feed, which begins with what comes from now on, or changes what it takes from now on. */
+/** Makes the feed, which begins with the next event, or changes its event types and filters from the next event on. */
 export async function putFeed(
   database: Database,
   environmentId: number,
@@ -57,7 +57,10 @@ export async function putFeed(
   );
 }
 
-/** With what is in it: what is left of its log is cleared as that of a deleted webhook. False if there is none. */
+/**
+ * Deletes the feed with its content: the rest of its log is cleared like the log of a deleted webhook. False if there
+ * is no such feed.
+ */
 export async function deleteFeed(
   database: Database,
   environmentId: number,

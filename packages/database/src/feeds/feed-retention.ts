@@ -5,7 +5,7 @@
  *
  * Each step may be taken by several workers at once, and again after a crash at any place.
  *
- * Index: the primary keys of `lanes`, `delivery_log` and `feed_chunks`, unless a statement says otherwise.
+ * Index: the primary keys of `lanes`, `delivery_log` and `feed_chunks`, unless a statement has another in its comment.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

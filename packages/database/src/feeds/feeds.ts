@@ -1,8 +1,11 @@
 /**
- * Feeds: subscriptions of a workspace that a consumer reads at its own pace, from the delivery log. What nobody reads costs
- * the log alone. What is kept of it: `feed-retention.ts`.
+ * Feeds: subscriptions of a workspace that a consumer reads from the delivery log.
  *
- * Index: `webhooks_feeds`, and the primary keys of `lanes` and `delivery_log`, unless a statement says otherwise.
+ * The consumer reads at its own pace. A feed without a reader costs only the rows of the log. Retention:
+ * `feed-retention.ts`.
+ *
+ * Index: `webhooks_feeds`, and the primary keys of `lanes` and `delivery_log`, unless a statement has another in its
+ * comment.
  */
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { sql } from 'kysely';
@@ -97,12 +100,14 @@ export async function listFeedEvents(
   return rows;
 }
 
-/** A reader who waits for what comes after. */
+/** A reader who waits for events after a position. */
 export interface FeedPlace extends LaneKey {
   readonly after: number;
 }
 
-/** Of those that wait, the places of these that wait no more: something has come, or the feed is gone. By the primary key of lanes. */
+/**
+ * The given places that need not wait any more: a new event has come, or the feed is gone. By the primary key of lanes.
+ */
 export async function listAdvancedFeeds(
   database: DatabaseOrTransaction,
   places: readonly FeedPlace[],
