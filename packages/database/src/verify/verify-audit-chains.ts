@@ -1,10 +1,9 @@
 /**
- * Checks that the audit log is what was recorded: every account's chain, from its first entry to the end
- * that `audit_chains` remembers.
+ * Checks the audit log: every account's chain, from its first entry to its recorded end.
  *
- * One account at a time, in one snapshot, so that changes made meanwhile neither disturb the check
- * nor wait for it; by primary key in pages, so that memory does not grow with the account. What it
- * cannot see is a whole chain written anew by who owns the database: compare with an export.
+ * `audit_chains` has that end. The check reads one account at a time, in one snapshot, so that changes made meanwhile
+ * neither disturb the check nor wait for it; by primary key in pages, so that memory does not grow with the account. It
+ * cannot see a whole chain that the owner of the database wrote anew: compare with an export.
  *
  * Used by `npm run verify`.
  */
@@ -106,7 +105,7 @@ function checkEntry(
 const missing = (from: number, to: number): string =>
   from === to ? `entry ${from} is missing` : `entries ${from} to ${to} are missing`;
 
-/** Where the chain should end; at nothing for an account without one. */
+/** The recorded end of the chain; id 0 for an account without a chain. */
 async function findEnd(
   transaction: DatabaseOrTransaction,
   accountId: number,
@@ -143,7 +142,7 @@ async function listStored(
       from audit_logs where account_id = ${accountId} and audit_log_id > ${after}
      order by audit_log_id limit ${limit}`.execute(transaction);
   return rows.map(({ previousHash, hash, portalLinkId, portalLabel, ...kept }) => {
-    // Both are hashed wherever one is there, so that neither can be put in or taken out.
+    // Both are hashed if one is there, so that neither can be put in or taken out.
     const isPortal = portalLinkId !== null || portalLabel !== null;
     const portal = { linkId: portalLinkId, label: portalLabel } as PortalActor;
     return { entry: { ...kept, ...(isPortal && { portal }) }, previousHash, hash };

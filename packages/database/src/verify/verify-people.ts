@@ -1,8 +1,8 @@
 /**
- * The numbers of people as they are kept (`migrations/0027_people_counts.ts`), and as they are when people are
- * counted. Beside `meter-reads.ts`, which the bill goes by; `npm run verify` asks.
+ * The stored numbers of people, and the counted numbers.
  *
- * Reads the primary key of `people` once, about 0.1 s a million.
+ * The stored ones are from `migrations/0027_people_counts.ts`. Beside `meter-reads.ts`, which the bill goes by; used by
+ * `npm run verify`. Reads the primary key of `people` once, about 0.1 s a million.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';

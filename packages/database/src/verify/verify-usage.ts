@@ -3,8 +3,8 @@
  * closed day at each of its four grains, and the ledger's debits for the runs. Beside `usage-watermarks.ts`, which
  * sums, and `inbox-preview-runs.ts`, which records; `npm run verify` asks.
  *
- * Indexes: each statement reads the runs of all accounts once, from `inbox_preview_runs_by_day` alone
- * where Postgres has vacuumed them, and joins what it made by the primary key of `inbox_preview_days`.
+ * Indexes: each statement reads the runs of all accounts once, from `inbox_preview_runs_by_day` alone if Postgres has
+ * vacuumed them, and joins its result by the primary key of `inbox_preview_days`.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -12,7 +12,7 @@ import { GRAIN_OF_RUNS } from '../credits/usage-watermarks.ts';
 
 export interface UsageDifference {
   readonly accountId: number;
-  /** Which sum: a day at a grain, `2026-03-01 workspace 7`, or what the ledger has. */
+  /** The compared sum: a day at a grain, `2026-03-01 workspace 7`, or the ledger's debits. */
   readonly of: string;
   /** `runs used refunded`, null if there is no such row: as it is kept, and as the runs make it. */
   readonly kept: string | null;
@@ -49,8 +49,8 @@ export async function listUsageDayDifferences(
 }
 
 /**
- * Of all accounts, in one snapshot: each run is one debit of its quantity (`api/src/usage/record-preview-run.ts`
- * names it `preview:<job>`), and its refund gives back what the run says.
+ * Of all accounts, in one snapshot: each run is one debit of its quantity (`api/src/usage/record-preview-run.ts` names
+ * it `preview:<job>`), and its refund gives back the run's refunded amount.
  */
 export async function listUsageCreditDifferences(
   database: DatabaseOrTransaction,
@@ -78,7 +78,7 @@ export async function listUsageCreditDifferences(
   return rows;
 }
 
-/** What was compared. */
+/** Numbers of the compared rows. */
 export async function countUsage(
   database: DatabaseOrTransaction,
 ): Promise<{ readonly runs: number; readonly sums: number }> {
