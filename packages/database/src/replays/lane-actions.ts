@@ -1,19 +1,15 @@
 /**
- * Operator actions on a delivery queue: probe now, skip its head, send a delivery once more or as a test.
+ * Operator actions on a delivery queue: probe now, skip its head, resend, test.
  *
- * Each is safe while a worker drains the lane. All take the lane's row lock, as the worker's own
- * writes do. What would contradict an attempt that is on its way is refused, not queued: the head
- * is given up only where nobody holds the lease, and doing so takes a fencing number, so that a
- * worker whose lease ran out while it waited writes nothing over it.
+ * Each is safe while a worker drains the lane: all take the lane's row lock, as the worker's own writes do. An action
+ * that would contradict an attempt in progress is refused, not queued. The head is given up only if the lease is free,
+ * and doing so takes a fencing number, so that a worker whose lease ran out meanwhile cannot write.
  *
- * A resend and a test are rows at the end of the log, tried once. Once, because a receiver that refuses them must not
- * block what happens later. At the end of the log, because in a lane of their own they would overtake what is blocked.
- * So a healthy lane sends them at once, and a failing one after everything that it owes.
- *
- * Each leaves one entry in the audit log, about the delivery concerned, at the end of its own transaction
- * (`record-change.ts`); an action that changes nothing leaves none.
- *
- * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
+ * A resend and a test are rows at the end of the log, tried once: a receiver that refuses them must not block later
+ * deliveries. A lane of their own would let them overtake blocked deliveries. So a healthy lane sends them at once, and
+ * a failing one after everything that it owes.
+ * Each leaves one entry in the audit log at the end of its own transaction (`record-change.ts`), unless it changes no
+ * row. Every statement uses a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
@@ -30,7 +26,7 @@ export type ProbeOutcome =
   | 'due'
   /** A worker is at it: a retry probe is on its way or has ended just now. */
   | 'in_progress'
-  /** Both are healthy: there is nothing to probe. */
+  /** Both are healthy, so a probe has no purpose. */
   | 'not_failing'
   | 'disabled'
   | 'not_found';
@@ -43,7 +39,9 @@ interface ProbedLane {
   readonly probeAt: Date | null;
 }
 
-/** Makes the next retry probe of a failing lane due now, and that of the webhook's replay where one runs that fails. */
+/**
+ * Makes the next retry probe of a failing lane due now, and the probe of the webhook's replay if one runs that fails.
+ */
 export async function probeNow(
   database: Database,
   lane: LaneKey,
@@ -80,12 +78,12 @@ export async function probeNow(
 export interface HeadSkip {
   /** The head as the operator saw it. */
   readonly sequence: number;
-  /** Who and why, as it is kept. */
+  /** The stored user and reason. */
   readonly note: string;
 }
 
 export type SkipOutcome =
-  /** Given up; what is blocked resumes: wake the lane. */
+  /** Given up, and blocked deliveries resume. Wake the lane. */
   | 'skipped'
   /** The lane is healthy, or its head has not failed. */
   | 'not_failing'
@@ -96,8 +94,9 @@ export type SkipOutcome =
   | 'not_found';
 
 /**
- * Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts says by whom. What
- * failed beside it is tried at once, within its hour too: whoever skips has looked at the endpoint.
+ * Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts names the user.
+ * Deliveries that failed beside it are tried at once, within their hour too: a user who skips has looked at the
+ * endpoint.
  */
 export async function skipHead(
   database: Database,
@@ -231,7 +230,7 @@ export async function appendTest(
 
 const isLogged = ({ outcome }: AppendOutcome): boolean => outcome === 'logged';
 
-/** A disabled webhook is sent nothing, and a test must not wait there until it is enabled. */
+/** A disabled webhook gets no request, and a test must not wait there until it is enabled. */
 async function lockForAppend(
   transaction: DatabaseOrTransaction,
   lane: LaneKey,

@@ -1,11 +1,11 @@
 /**
  * A replay as it is drained: claimed, and moved on.
  *
- * Its lease and fencing are those of a lane (`lanes.ts`). Its cursor is two numbers: a position, counted
- * among the deliveries that match, which is what the rules of a lane want without gaps, and the sequence
- * in the log where the reading goes on.
+ * Its lease and fencing are like a lane's (`lanes.ts`). Its cursor is two numbers. A position counts the matching
+ * deliveries, without gaps, as the rules of a lane need it. A sequence is the place in the log at which the reading
+ * goes on.
  *
- * `claimReplay` reads the partial index of those that run, the rest finds by the primary key.
+ * `claimReplay` reads the partial index of running replays; the other statements use the primary key.
  */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
@@ -124,12 +124,12 @@ export interface ReplayProgress {
   readonly cursorSequence: number;
   readonly nextStartAtMs: number | null;
   readonly isLast: boolean;
-  /** Nothing is left to be sent. */
+  /** All deliveries have been sent. */
   readonly isDone: boolean;
 }
 
 export interface ReplayAfterProgress extends LaneTarget {
-  /** Nothing more may be started: cancelled, or the webhook is disabled. */
+  /** No delivery may be started any more: cancelled, or the webhook is disabled. */
   readonly isPaused: boolean;
   readonly leaseLeftMs: number;
 }

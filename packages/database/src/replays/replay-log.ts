@@ -14,7 +14,7 @@ import type { LoggedDelivery } from '../delivery/logged-deliveries.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 
-/** What is to be sent again; every given criterion must hold. Resends and tests are left out. */
+/** The deliveries to send again; every given criterion must hold. Resends and tests are left out. */
 export interface ReplayCriteria {
   /** Logged at this time or later, before that one. Unix seconds. */
   readonly since?: number | undefined;
@@ -27,7 +27,7 @@ export interface ReplayCriteria {
     | undefined;
 }
 
-/** What a replay looks for, and what its lane has still to send anyway. */
+/** The criteria of a replay, and the deliveries that its lane has still to send anyway. */
 export interface ReplaySearch extends ReplayCriteria {
   /** Sequences that were neither delivered nor abandoned when it was asked for. */
   readonly heldBack?: readonly number[];
@@ -37,8 +37,8 @@ export interface ReplaySearch extends ReplayCriteria {
 const OUT_OF_ORDER_SECONDS = 600;
 
 /**
- * The sequence before the first one that can have been logged at `since`. Halves what is left of the log until one
- * place is, in one statement: about 40 looks by the primary key.
+ * The sequence before the first one that can have been logged at `since`. Halves the remaining part of the log until
+ * one place is left, in one statement: about 40 looks by the primary key.
  */
 export async function findSequenceBefore(
   database: DatabaseOrTransaction,
@@ -101,7 +101,7 @@ export interface ReplayPage {
   readonly scannedThrough: number;
 }
 
-/** The next that match, with what earlier attempts of this replay came to; at most `limit`, of `scanLimit` rows. */
+/** The next matches, with the results of this replay's earlier attempts; at most `limit`, of `scanLimit` rows. */
 export async function listReplayed(
   database: DatabaseOrTransaction,
   replay: ReplayKey,
@@ -141,7 +141,7 @@ export async function listReplayed(
         logSequence: sequence,
         ...row,
         isTriedOnce: false,
-        // A replay repeats what was in order once; its order is free.
+        // A replay repeats deliveries that were once in order; its order is free.
         personId: null,
         isFinished: earlier.some(({ outcome }) => outcome !== 'retrying'),
         retry: earlier.reduce(

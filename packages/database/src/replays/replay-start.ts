@@ -3,8 +3,7 @@
  *
  * Its start leaves an entry in the audit log, in its own transaction.
  *
- * `startReplay` is held to one by `webhook_replays_running`. What is read of the log: `replay-log.ts`. What becomes of
- * it: `replays.ts`.
+ * `webhook_replays_running` holds `startReplay` to one. `replay-log.ts` reads the log. After it: `replays.ts`.
  */
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/record-change.ts';
@@ -23,7 +22,7 @@ export interface ReplayRequest {
   readonly criteria: ReplayCriteria;
   readonly ratePerSecond: number;
   readonly createdBy: string;
-  /** Where the call is in a trace; absent: in none. */
+  /** Position of the call in a trace. Absent: it is not traced. */
   readonly traceparent?: string | null;
 }
 
@@ -40,7 +39,7 @@ export type ReplayStart =
 /** How many rows are looked at to count: about half a second. */
 const COUNTED_ROWS_MAX = 500_000;
 
-/** What a replay would send, of what is delivered or abandoned now. */
+/** The deliveries that a replay would send: delivered or abandoned ones, at this moment. */
 export async function planReplay(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -117,8 +116,9 @@ async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria:
 }
 
 /**
- * Up to where deliveries were tried, and which of those are neither delivered nor abandoned: beyond the lane's cursor
- * some have ended beside others that hold it. In one statement, for both move on; by the primary keys.
+ * The end of the deliveries that were tried, and the ones among them that are neither delivered nor abandoned: beyond
+ * the lane's cursor some have ended beside others that hold it. In one statement, for both move on; by the primary
+ * keys.
  */
 async function findFinished(
   database: DatabaseOrTransaction,

@@ -1,10 +1,11 @@
 /**
- * Replays of a webhook's log as its owner sees them: looked at, cancelled, probed, and cleared away when they are old.
+ * Replays of a webhook's log as its owner sees them.
  *
- * Each change leaves an entry in the audit log, in its own transaction.
+ * The owner reads, cancels and probes them; old ones are cleared away. Each change leaves an entry in the audit log, in
+ * its own transaction.
  *
- * Statements find by the primary key. How one begins: `replay-start.ts`. What is read of the log: `replay-log.ts`. How
- * one is drained: `replay-lanes.ts`.
+ * Statements use the primary key. The start is in `replay-start.ts`, the reading of the log in `replay-log.ts`, the
+ * drain in `replay-lanes.ts`.
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
@@ -50,7 +51,7 @@ export async function listReplays(
   return rows;
 }
 
-/** Undefined also where the webhook is deleted. */
+/** Also undefined if the webhook is deleted. */
 export async function findReplay(
   database: DatabaseOrTransaction,
   replay: ReplayKey,
@@ -63,7 +64,7 @@ export async function findReplay(
   return rows[0];
 }
 
-/** Starts nothing more; what is on its way ends and is kept. One that has ended stays as it is. */
+/** Starts no more deliveries; deliveries in progress end and are kept. One that has ended stays as it is. */
 export async function cancelReplay(
   database: Database,
   replay: ReplayKey,
@@ -89,7 +90,7 @@ interface ProbedReplay {
 }
 
 /**
- * Makes the next retry probe of the webhook's replay due now, where one runs that fails; undefined if none does. By
+ * Makes the next retry probe of the webhook's replay due now, if one runs that fails; else undefined. By
  * `webhook_replays_running`.
  */
 export async function probeReplayNow(
