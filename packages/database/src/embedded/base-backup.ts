@@ -1,16 +1,18 @@
 /**
- * Copies a running embedded Postgres without `pg_basebackup`, which is not among its programs. The server is told that
- * a copy begins (`pg_backup_start`), the files are copied while it goes on, and the WAL written meanwhile is copied
- * last. A server that starts on the copy replays that WAL and is as the original was when the copy ended.
+ * Copies a running embedded Postgres without `pg_basebackup`.
  *
- * PostgreSQL manual, 25.3.4 "Making a base backup using the low level API", with the files that it says to leave out.
+ * That program is not among its programs. `pg_backup_start` announces the copy to the server, the files are copied
+ * while it goes on, and the WAL written meanwhile is copied last. A server that starts on the copy replays that WAL and
+ * is as the original was when the copy ended.
+ *
+ * PostgreSQL manual, 25.3.4 "Making a base backup using the low level API", with its list of files to leave out.
  */
 import { cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { AppError } from '@sluice/domain/values/errors';
 import pg from 'pg';
 
-/** Folders whose content a start makes again, and which hold what belongs to this server alone. */
+/** Folders that a start fills again, and that belong to this server alone. */
 const EMPTY_IN_COPY: ReadonlySet<string> = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -21,7 +23,7 @@ const EMPTY_IN_COPY: ReadonlySet<string> = new Set([
   'pg_subtrans',
   'pg_wal',
 ]);
-/** `sluice-home` says whose data it is, if they are outside (`postgres-cluster.ts`). */
+/** `sluice-home` names the owner of the data, if the data is outside (`postgres-cluster.ts`). */
 const NOT_IN_COPY = /^(postmaster\.(pid|opts)|sluice-home|pg_internal\.init|pgsql_tmp.*)$/;
 const WAL_SEGMENT = /^[0-9A-F]{24}$/;
 
@@ -62,7 +64,7 @@ export async function makeBaseBackup(options: BaseBackupOptions): Promise<void> 
     );
     for (const name of segments)
       await cp(join(dataPath, 'pg_wal', name), join(target, 'pg_wal', name));
-    // Without this file a start would take the copy for a server that crashed, and miss what was torn.
+    // Without this file a start would take the copy for a server that crashed, and miss torn pages.
     await writeFile(join(target, 'backup_label'), stop.label, { mode: 0o600 });
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
@@ -118,7 +120,7 @@ async function listFiles(root: string, folder: string): Promise<DataFile[]> {
   return files;
 }
 
-/** Those that a start expects are among them, empty ones too; a parent before its children. */
+/** The folders that a start expects are among them, empty ones too; a parent before its children. */
 async function listFolders(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true, recursive: true });
   return entries

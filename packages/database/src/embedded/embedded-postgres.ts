@@ -34,11 +34,11 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
-  /** Memory that everything on this machine shares (or in the container, where one bounds it). Default: the machine's. */
+  /** Memory that everything on this machine shares (or in the container, if one bounds it). Default: the machine's. */
   readonly memoryBytes?: number;
   /** Postgres settings, in place of ours or beside them. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Told of steps that can take a while. */
+  /** Called for steps that can take a while. */
   readonly onProgress: (line: string) => void;
 }
 
@@ -52,7 +52,7 @@ export interface EmbeddedPostgres {
   createDatabase(name: string): Promise<void>;
   /** Resolves when the server ends, asked to or not, with its last words. */
   readonly ended: Promise<string>;
-  /** Disconnects clients, writes what is in memory, ends. May be called twice. */
+  /** Disconnects clients, writes memory to disk, ends. May be called twice. */
   readonly stop: () => Promise<void>;
   /** `stop`, and removes the data. */
   readonly remove: () => Promise<void>;
@@ -129,7 +129,7 @@ export async function startEmbeddedPostgres(
   }
 }
 
-/** Resolves to nothing when the server answers, or to what it said last when it never did. */
+/** Resolves to undefined when the server answers, or to its last message if it never did. */
 async function waitUntilReady(
   url: string,
   giveUp: AbortSignal,

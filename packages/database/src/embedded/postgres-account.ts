@@ -1,10 +1,9 @@
 /**
  * Operating-system account of the embedded Postgres, and its file access.
  *
- * Postgres refuses to run as root. Root therefore lends it another account: the owner of the data
- * when there is data, else `postgres` when the machine has it, else `nobody`. What that account can
- * reach is asked by running something as it, not worked out from mode bits: access lists, mounts
- * and namespaces have a say too.
+ * Postgres refuses to run as root. Root therefore lends it another account: the owner of the data when there is data,
+ * else `postgres` when the machine has it, else `nobody`. A command that runs as the account tests its access; mode
+ * bits are not enough, because access lists, mounts and namespaces also matter.
  */
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
@@ -44,7 +43,7 @@ export async function chooseServerAccount(dataPath: string): Promise<ServerAccou
   );
 }
 
-/** name → ids. `initdb` insists on an account that `/etc/passwd` knows, so that is where to look. */
+/** name → ids. `initdb` accepts only an account that is in `/etc/passwd`, so the search reads that file. */
 async function readAccounts(): Promise<Map<string, { uid: number; gid: number }>> {
   const lines = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'));
   return new Map(
@@ -60,7 +59,7 @@ export async function canReach(path: string, account: ServerAccount): Promise<bo
   return exitCode === 0;
 }
 
-/** The environment of every Postgres program: nothing of ours, so that no `PG…` variable leaks in. */
+/** The environment of every Postgres program: no variable of ours, so that no `PG…` variable leaks in. */
 export const SERVER_ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 export interface Ran {

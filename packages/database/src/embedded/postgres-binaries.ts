@@ -1,9 +1,11 @@
 /**
- * Finds the embedded Postgres' programs: in the npm package of this platform, or, when the account that runs them
- * cannot reach that (a checkout under `/root`, say), in a copy made once a version at a place that it can.
+ * Finds the embedded Postgres' programs.
  *
- * Only the package's binaries are used. Its class is not: it needs the checkout to be reachable,
- * dies with the terminal's process group before our services are drained, and prints.
+ * They are in the npm package of this platform. If the account that runs them cannot reach that (for example a checkout
+ * under `/root`), they are in a copy, made once a version at a place that it can reach.
+ *
+ * Only the package's binaries are used. Its class is not: it needs the checkout to be reachable, dies with the
+ * terminal's process group before our services are drained, and prints.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, cp, lstat, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
@@ -17,11 +19,11 @@ export interface PostgresBinaries {
   readonly postgres: string;
   readonly initdb: string;
   readonly pgCtl: string;
-  /** What data must be of: a server opens those of its own major version only. */
+  /** Required version of the data: a server opens only data of its own major version. */
   readonly majorVersion: string;
 }
 
-/** Where root keeps what the lent account must reach. Ours alone: made by root, written by root. */
+/** Folder for files of root that the lent account must reach. Only root makes it and writes to it. */
 export const MACHINE_DIRECTORY = '/var/lib/sluice';
 
 /** @throws AppError DATABASE_START_FAILED when this platform has no package, or it cannot be run anywhere. */
@@ -80,7 +82,7 @@ async function createMissingLinks(packageDirectory: string): Promise<void> {
       () => true,
       () => false,
     );
-    // Another process may make the same link at this moment; what counts is asked by `isRunnable`.
+    // Another process may make the same link at this moment; `isRunnable` makes the decision.
     if (!isThere) await symlink(basename(source), link).catch(() => {});
   }
 }
@@ -110,7 +112,7 @@ async function isOurs(directory: string): Promise<boolean> {
   return found !== undefined && found.isDirectory() && found.uid === userInfo().uid;
 }
 
-/** All or nothing: copied beside its place and renamed. Of two at the same time one wins, and both may use it. */
+/** Atomic: copied beside its place and renamed. Of two at the same time one wins, and both may use it. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o755 });
   const unfinished = `${to}.${randomBytes(6).toString('hex')}`;

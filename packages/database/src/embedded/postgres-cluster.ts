@@ -1,10 +1,12 @@
 /**
- * The embedded Postgres' data: made once, at `<directory>/postgres`, or behind a symbolic link of
- * that name when the account cannot enter `<directory>`. Either way the data's life is that of the
- * link's folder: a fresh clone has no link and so never sees older data.
+ * The embedded Postgres' data.
  *
- * Made all or nothing: `initdb` works at `postgres.new`, which is renamed at the end. (Its own
- * `PG_VERSION` comes first, not last, so that is no sign of a whole cluster.)
+ * It is made once, at `<directory>/postgres`, or behind a symbolic link of that name when the account cannot enter
+ * `<directory>`. Either way the data lives as long as the link's folder: a fresh clone has no link and so never sees
+ * older data.
+ *
+ * It is made atomically: `initdb` works at `postgres.new`, which is renamed at the end. (`initdb` writes `PG_VERSION`
+ * first, not last, so that is no sign of a whole cluster.)
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -69,7 +71,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   });
   if (await canReach(dataPath, account)) return { dataPath, password };
 
-  // The checkout was moved to where the account cannot follow. Its data goes outside and stays its own.
+  // The checkout was moved to a folder that the account cannot enter. Its data goes outside and stays its own.
   const outside = await createOutside(directory, account);
   options.onProgress(
     `moving the data to ${outside}, because its account cannot enter this folder any more`,
@@ -83,7 +85,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   return { dataPath: outside, password };
 }
 
-/** Postgres itself would say so in its log only, after a start that fails. */
+/** Postgres itself would only log this, after a start that fails. */
 async function requireMajorVersion(dataPath: string, wanted: string): Promise<void> {
   const found = await readFile(join(dataPath, 'PG_VERSION'), 'utf8').catch(() => undefined);
   if (found === undefined || found.trim() === wanted) return;
@@ -93,7 +95,7 @@ async function requireMajorVersion(dataPath: string, wanted: string): Promise<vo
   );
 }
 
-/** Removes the data, wherever it is. The server must be stopped. */
+/** Removes the data inside or outside the folder. The server must be stopped. */
 export async function removeCluster(directory: string): Promise<void> {
   await removeFollowing(dataLink(directory));
 }
@@ -111,7 +113,7 @@ async function createCluster(options: ClusterOptions): Promise<string> {
 
   const password = randomBytes(24).toString('base64url');
   await writeFile(passwordFile(directory), password, { mode: 0o600 });
-  // initdb reads the password as the account, from beside the data, where the account can surely go.
+  // initdb reads the password as the account, from beside the data, which the account can surely reach.
   const lentFile = `${dataPath}.password`;
   try {
     await writeFile(lentFile, password, { mode: 0o600 });

@@ -37,7 +37,7 @@ export async function spawnPostgres(options: {
     () => 0,
   );
   if (size > LOG_SIZE_BYTES_MAX) await rename(logFile, `${logFile}.1`);
-  // A file, not a pipe to us: the server's last words outlive us, and reading them costs nothing.
+  // A file, not a pipe to us: the server's last words outlive us, and reading them needs no extra work.
   const log = await open(logFile, 'a', 0o600);
   const wordsFrom = (await log.stat()).size;
   const settings = Object.entries(options.settings);
@@ -68,8 +68,8 @@ export async function spawnPostgres(options: {
 }
 
 /**
- * SIGTERM lets clients finish and then ends: our services drain over connections that they have.
- * If nothing was meant to last, nobody is waited for, and the `worthless` folders are removed too.
+ * SIGTERM lets clients finish and then ends: our services drain over connections that they have. If the data is only
+ * for tests, it does not wait for clients, and the `worthless` folders are removed too.
  */
 function spawnGuard(postmasterPid: number, worthless: readonly string[]): ChildProcess {
   const untilWeEnd = 'while read -r _; do :; done; pid=$1; shift;';

@@ -1,6 +1,6 @@
 /** Settings of the embedded Postgres beside the defaults, with reasons. */
 
-/** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
+/** `full`: committed data survives a power cut. `none`: for tests, all data may be lost in a crash. */
 export type Durability = 'full' | 'none';
 
 /** Beyond an eighth of the memory the services would lack it; the least is Postgres' own default. */
@@ -8,7 +8,7 @@ const SHARE_OF_MEMORY = 1 / 8;
 const SHARED_BUFFERS_MIB_MIN = 128;
 const SHARED_BUFFERS_MIB_MAX = 2_048;
 
-/** @param memoryBytes - of the machine, or of the container where that is less. */
+/** @param memoryBytes - of the machine, or of the container if that is less. */
 export function postgresSettings(
   port: number,
   durability: Durability,
@@ -43,7 +43,7 @@ export function postgresSettings(
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_line_prefix: '%m [%p] %a ',
-    // A line every five minutes that says nothing is wrong.
+    // A line every five minutes without a fault.
     log_checkpoints: 'off',
     ...(durability === 'full' ? DURABLE : FAST),
   };

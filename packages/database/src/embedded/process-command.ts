@@ -1,10 +1,10 @@
-/** Identifies the process behind a recorded id, in case the number was given anew. */
+/** Identifies the process behind a recorded id: the number may be reused. */
 import { readFile } from 'node:fs/promises';
 import { runAs } from './postgres-account.ts';
 
 /**
- * The process' command line; nothing when there is no such process, or only its exit status waits
- * to be collected. `/proc` first: bare machines have no `ps`.
+ * The process' command line; undefined if there is no such process, or only its exit status waits to be collected.
+ * `/proc` first: bare machines have no `ps`.
  */
 export async function commandOfProcess(pid: number): Promise<string | undefined> {
   const fromProc = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);

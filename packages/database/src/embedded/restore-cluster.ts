@@ -7,7 +7,7 @@ import { chooseServerAccount, runAs } from './postgres-account.ts';
 import { dataLink } from './postgres-cluster.ts';
 
 /**
- * All or nothing, as a new cluster is made. There must be no data in `directory` yet.
+ * Atomic, like the making of a new cluster. There must be no data in `directory` yet.
  *
  * @param source - the folder that `makeBaseBackup` wrote.
  * @param directory - as for `startEmbeddedPostgres`.
