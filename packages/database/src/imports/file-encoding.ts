@@ -1,4 +1,4 @@
-/** Encodings in which files can be read: what the runtime decodes, by the labels of the WHATWG Encoding Standard. */
+/** File encodings that the runtime can decode. Labels are from the WHATWG Encoding Standard. */
 
 /** True for a label of the standard, in any letter case: `windows-1252`, `latin1`, `shift_jis`. */
 export function isKnownEncoding(label: string): boolean {

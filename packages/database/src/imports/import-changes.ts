@@ -1,9 +1,9 @@
 /**
- * What somebody asks of an import: it is made, its file is complete, it is cancelled, or it is given up because its
- * file did not come whole or had come before. Making, ending or deleting one leaves an entry in the audit log, in the
- * same transaction. A worker's progress stands in the row (`imports.ts`).
+ * Changes of an import by its owner or the API.
  *
- * By the primary key (environment_id, import_id).
+ * It is made, its file is complete, it is cancelled, or it is given up because its file did not come whole or had come
+ * before. Making, ending or deleting one leaves an entry in the audit log, in the same transaction. A worker's progress
+ * stands in the row (`imports.ts`). By the primary key (environment_id, import_id).
  */
 import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
@@ -30,11 +30,11 @@ export interface NewImport {
   readonly description: string | null;
   readonly identifier: ImportIdentifier;
   readonly dataToProcess: 'all' | 'only_existing';
-  /** Of the file, as its sender declares it; absent: not said. */
+  /** Of the file, as its sender declares it. Absent: not declared. */
   readonly encoding?: string | null;
   /** Null: the file is about to be sent. */
   readonly dataFileUrl: string | null;
-  /** Where the call is in a trace; absent: in none. */
+  /** Position of the call in a trace. Absent: it is not traced. */
   readonly traceparent?: string | null;
   readonly nowMs: number;
 }
@@ -108,7 +108,7 @@ export async function deleteImport(
   });
 }
 
-/** Ends an unfinished import; what is imported stays. Undefined if it has ended, or there is none. */
+/** Ends an unfinished import; imported events stay. Undefined if it has ended, or does not exist. */
 export async function cancelImport(
   database: Database,
   { environmentId, importId }: ImportKey,

@@ -26,8 +26,8 @@ export interface ImportStorage {
 }
 
 /**
- * `ended`: the import has ended, or another worker has it. `no_room`: the workspace's imports take all the room.
- * `no_storage`: the imports of all workspaces do, but for what is kept for those below their share.
+ * `ended`: the import has ended, or another worker has it. `no_room`: the workspace's imports take all its capacity.
+ * `no_storage`: the imports of all workspaces do, except the part that is reserved for workspaces below their share.
  */
 export type PieceOutcome = 'kept' | 'ended' | 'no_room' | 'no_storage';
 
@@ -53,15 +53,15 @@ export async function hasImportStorage(
       ownSize: Number(sizes.own),
       totalSize: Number(sizes.total),
       isAlone: await isOnlyWorkspace(database, environmentId),
-      // Files leave when they are imported, whoever was refused.
+      // Files leave when they are imported, even if other files were refused.
       leastRefusedSize: Infinity,
     },
   );
 }
 
 /**
- * Keeps the next piece of a file that is being sent or fetched, and says in the import that it is alive.
- * By the primary keys; `imports_unfinished` for the sum. An empty piece only says that it is alive.
+ * Keeps the next piece of a file that is being sent or fetched, and renews the import's lease. By the primary keys;
+ * `imports_unfinished` for the sum. An empty piece only renews the lease.
  */
 export async function appendImportChunk(
   database: DatabaseOrTransaction,
@@ -90,7 +90,7 @@ export async function appendImportChunk(
   return rows.length === 0 ? 'ended' : 'no_room';
 }
 
-/** Forgets what an earlier try to fetch the file brought. */
+/** Forgets the bytes of an earlier try to fetch the file. */
 export async function clearImportChunks(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
@@ -107,11 +107,11 @@ export async function clearImportChunks(
 }
 
 /**
- * Gives back an import whose file found no capacity while it was fetched: what came of it goes, and it is fetched anew
- * once no other import of its workspace holds a file (`claimImport`). So it never fails for what others take, and those
- * that came after it, whose files are here, go first. `reason` is shown to its owner meanwhile. By the primary keys.
+ * Gives back an import whose file found no capacity while it was fetched. Its bytes are deleted, and it is fetched anew
+ * once no other import of its workspace holds a file (`claimImport`). So it never fails because others take capacity,
+ * and later imports whose files are here go first. `reason` is shown to its owner meanwhile. By the primary keys.
  *
- * @returns false if it would not find any by itself either; or where this worker has lost the import.
+ * @returns false if it would not find capacity by itself either, or if this worker has lost the import.
  */
 export async function waitForCapacity(
   database: DatabaseOrTransaction,

@@ -10,9 +10,9 @@ export type ProblemSeverity = 'error' | 'warning';
 export interface ImportProblem {
   readonly severity: ProblemSeverity;
   readonly rowNumber: number;
-  /** Several of one row are told apart by it. */
+  /** It distinguishes several problems of one row. */
   readonly position: number;
-  /** '' where no one column is meant. */
+  /** '' if the problem is not about one column. */
   readonly column: string;
   readonly code: string;
   readonly message: string;

@@ -1,17 +1,14 @@
 /**
- * Imports: what the API shows, and how a worker gets on with one. What somebody asks for: `import-changes.ts`.
+ * Imports: their state for the API, and the progress of a worker. Requests of users: `import-changes.ts`.
  *
  * ```
  *   preprocessing ─▶ preprocessed ─▶ validating ─▶ validated ─▶ importing ─▶ imported
  *   (file comes)      (file is here)                                │
  *        └──────────────── any of them ─────────────────────────────┴─▶ failed, canceled
  * ```
- *
- * One worker at a time works on an import: it holds a lease, and every statement of its names the
- * number (fencing) that it got with it. A worker whose lease has gone to another, or whose import was
- * cancelled, finds that its statements touch no row.
- *
- * By the primary key (environment_id, import_id), unless a statement says otherwise.
+ * One worker at a time works on an import: it holds a lease, and every statement of its names the number (fencing) that
+ * it got with it. If its lease has gone to another, or the import was cancelled, its statements touch no row. By the
+ * primary key (environment_id, import_id), unless a statement has another index in its comment.
  */
 import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
 import { sql } from 'kysely';
@@ -33,7 +30,7 @@ export interface ImportKey {
   readonly importId: number;
 }
 
-/** What the start of a file says about all of it (`worker/src/imports/file-form.ts`). */
+/** Properties of a file, found at its start (`worker/src/imports/file-form.ts`). */
 export interface FileForm {
   /** A name of the WHATWG Encoding Standard. */
   readonly encoding: string;
@@ -57,7 +54,7 @@ export interface ImportRow extends ImportKey {
   readonly state: ImportState;
   readonly error: string | null;
   readonly columns: readonly string[] | null;
-  /** Of the file, as its sender or its server declared it; null: nobody did. */
+  /** Of the file, as its sender or its server declared it. Null: not declared. */
   readonly encoding: string | null;
   /** Null until the file was looked at; also of files whose rows were begun by an older version, which are UTF-8. */
   readonly fileForm: FileForm | null;
@@ -96,7 +93,7 @@ export const IMPORT_COLUMNS = sql`
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
   traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Nothing is brought into a workspace that is deleted, or whose account is closed; its imports end by their age. */
+/** A workspace that is deleted, or whose account is closed, gets no more events; its imports end by their age. */
 export const IS_OF_OPEN_WORKSPACE = sql`exists (
   select from environments join accounts using (account_id)
   where environments.environment_id = imports.environment_id and ${IS_OPEN})`;
@@ -108,7 +105,7 @@ export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'can
 export const heldFor = (leaseMs: number) => sql`
   held_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8), lease_until = 'infinity'`;
 
-/** Of one that nobody holds; `lease_until` keeps older workers away (`heldFor`), unless one of them holds it. */
+/** Of one without a holder; `lease_until` keeps older workers away (`heldFor`), unless one of them holds it. */
 export const NOT_HELD = sql`held_until = null, lease_until = 'infinity'`;
 
 export const IS_LEASE_OVER = sql`(
@@ -155,18 +152,18 @@ export async function listImports(
 }
 
 /**
- * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
- * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
- * not take the turns of the others: a fetch may take hours, and a worker has few turns. So claims are made one at a time. One that
- * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take
- * capacity. By `imports_unfinished`.
+ * Takes the lease of the oldest import that has work for a worker and no holder. Imports whose file is being sent to us
+ * have no such work: the API works on them. One at a time for each workspace, so that many files of one do not take the
+ * turns of the others: a fetch may take hours, and a worker has few turns. So claims are made one at a time. An import
+ * that waits, for capacity or with a lease without a holder (`ImportStep.isWaiting`), lets imports pass whose files
+ * take capacity. By `imports_unfinished`.
  */
 export async function claimImport(
   database: Database,
   leaseMs: number,
 ): Promise<ImportRow | undefined> {
   return database.transaction().execute(async (transaction) => {
-    // A statement of its own: the next one must see what was claimed meanwhile.
+    // A statement of its own: the next one must see the claims that were made meanwhile.
     await sql`select pg_advisory_xact_lock(hashtext('claim import'))`.execute(transaction);
     return claimNext(transaction, leaseMs);
   });
@@ -205,7 +202,7 @@ const COLUMNS_OF_I = sql`
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
   i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
 
-/** What a worker says of an import that it holds. */
+/** A worker's report about an import that it holds. */
 export interface ImportStep {
   readonly state: ImportState;
   readonly error?: string;
@@ -223,14 +220,14 @@ export interface ImportStep {
   };
   /** 0: the lease is given back. */
   readonly leaseMs: number;
-  /** Nobody works on it until the lease ends, so it keeps no other of its workspace from being claimed. */
+  /** It has no worker until the lease ends, so it keeps no other of its workspace from being claimed. */
   readonly isWaiting?: true;
   readonly nowMs: number;
 }
 
 /**
- * Keeps an import for this transaction, however long that takes: nobody claims it meanwhile, though its lease ends. False
- * where it is lost, or has ended. By the primary key.
+ * Keeps an import for this transaction, however long that takes: it cannot be claimed meanwhile, though its lease ends.
+ * False if it is lost, or has ended. By the primary key.
  */
 export async function lockImport(
   transaction: DatabaseOrTransaction,
@@ -285,10 +282,7 @@ export async function advanceImport(
   return true;
 }
 
-/**
- * Ends uploads of which nothing came for so long: the sender or the process that took it died. By
- * `imports_unfinished`.
- */
+/** Ends uploads without a piece for this time: the sender or the process that took it died. By `imports_unfinished`. */
 export async function failAbandonedUploads(
   database: DatabaseOrTransaction,
   sinceMs: number,
@@ -305,11 +299,11 @@ export async function failAbandonedUploads(
 }
 
 /**
- * Ends imports that were made so long ago and that nobody works on: they will never end by themselves, and hold their
+ * Ends imports that are older than this age and have no worker: they will never end by themselves, and hold their
  * bytes. By `imports_unfinished`.
  *
- * One whose batch is under way though its lease is over is left for the next look: every worker comes by here before it
- * takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come
+ * One whose batch is in progress though its lease is over is left for the next look: every worker comes by here before
+ * it takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come
  * after the bytes are deleted.
  */
 export async function failStuckImports(
@@ -336,8 +330,8 @@ export async function failStuckImports(
 }
 
 /**
- * Forgets imports that ended so long ago, and what was wrong with their rows. Their events stay. Reads
- * the whole table, a row a file: run it every few hours.
+ * Forgets old imports that have ended, with the problems of their rows. Their events stay. Reads the whole table, a row
+ * a file: run it every few hours.
  *
  * @returns how many went; `limit` means that there may be more.
  */
