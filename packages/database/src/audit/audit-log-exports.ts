@@ -4,9 +4,9 @@
  *   pending ──claim──▶ processing ──all entries seen──▶ completed ──expires_at──▶ gone
  *                        └──too many attempts──▶ failed ──────────expires_at──▶ gone
  *
- * Whoever claims takes a fencing number; a write with an older one changes nothing, so that a worker
- * that was thought dead cannot write into the file of the one after it. Statements find by the primary
- * key, which begins with the account, unless they say otherwise.
+ * A claim takes a fencing number; a write with an older one changes no row, so that a worker that was thought dead
+ * cannot write into the file of the next one. Statements use the primary key, which begins with the account, unless
+ * their comments name another index.
  */
 import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { sql } from 'kysely';
@@ -220,8 +220,8 @@ export async function releaseExport(
 }
 
 /**
- * Unfinished ones that nobody holds, oldest first; those that were begun `attemptsMax` times and
- * came no further end as failed instead and expire. Index: `audit_log_exports_unfinished`. May run at the same time.
+ * Unfinished exports without a holder, oldest first. Exports that were begun `attemptsMax` times without a result end
+ * as failed instead and expire. Index: `audit_log_exports_unfinished`. May run at the same time.
  */
 export async function listExportsToRun(
   database: DatabaseOrTransaction,
@@ -241,7 +241,7 @@ export async function listExportsToRun(
   return rows;
 }
 
-/** Clears expired files away, one a call. Index: `audit_log_exports_expiring`. False if there is none. */
+/** Clears expired files away, one a call. Index: `audit_log_exports_expiring`. False if there is no expired file. */
 export async function clearExpiredExport(
   database: DatabaseOrTransaction,
   nowMs: number,

@@ -1,24 +1,21 @@
 /**
- * The audit log as it is read: pages of the list, one entry, and whole entries in order for exports
- * and for `verify-audit-chains.ts`. Every statement names the account.
+ * Reads the audit log: pages of the list, one entry, and whole entries in order for exports and for
+ * `verify-audit-chains.ts`. Every statement names the account. Written by `record-change.ts`.
  *
- * A page is one range of one index, however much the account holds: of the primary key, or of the index of the rarest
- * filter (`audit_logs_by_…`), which end in the id, the order of the list. Times never decrease along ids, so a
- * bound in time becomes a bound in id, looked up in `audit_logs_by_time` first.
- *
- * What such a range does not bound: filters that are each common but seldom meet, and the beginning of an address that
- * only entries far away have. Then all between is read: a second or two of an account with 2,000,000 entries. Every
- * pair would need an index of its own, which each change would pay for.
- *
- * Names and addresses of who acted are looked up now and not kept: entries stay right when people
- * are renamed. Written by `record-change.ts`.
+ * A page is one range of one index, for any number of entries: the primary key, or the index of the rarest filter
+ * (`audit_logs_by_…`), which end in the id, the order of the list. Times never decrease along ids, so a bound in time
+ * becomes a bound in id, looked up in `audit_logs_by_time` first.
+ * Two cases have no such bound: filters that are each common but seldom meet, and the beginning of an address that only
+ * entries far away have. Then all between is read: a second or two of an account with 2,000,000 entries. Every pair
+ * would need an index of its own, which each change would pay for.
+ * Names and addresses of actors are looked up now and not kept: entries stay right when people are renamed.
  */
 import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/accounts/audit-entry';
 import type { AuditAction } from '@sluice/domain/accounts/audit-registry';
 import { sql, type RawBuilder } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** What must hold of an entry; absent: anything. */
+/** Conditions on an entry. Absent: no condition. */
 export interface AuditLogFilter {
   readonly userId?: number | undefined;
   readonly serviceAccountId?: number | undefined;
@@ -65,8 +62,8 @@ const ACTORS = sql`
 const PREPARED_LIMITS: readonly number[] = [21, 101];
 
 /**
- * One page, in the order asked for. Prepared where nothing is filtered: then every place in the log has the same
- * plan. The limit stands in the text, because a plan for any limit would be a worse one.
+ * One page, in the order asked for. Prepared if there is no filter: then every place in the log has the same plan. The
+ * limit stands in the text, because a plan for any limit would be a worse one.
  */
 export async function listAuditLogs(
   database: DatabaseOrTransaction,
@@ -127,13 +124,13 @@ function conditionsOf(accountId: number, filter: AuditLogFilter): RawBuilder<unk
   add(filter.userId, (id) => sql`user_id = ${id}`);
   add(filter.serviceAccountId, (id) => sql`service_account_id = ${id}`);
   add(filter.credentialId, (id) => sql`credential_id = ${id}`);
-  // A range, not a pattern, so nothing in the text is a wildcard; an index with C collation serves it.
+  // A range, not a pattern, so the text has no wildcards; an index with C collation serves it.
   add(filter.ipAddrPrefix, (prefix) => sql`ip_addr ^@ ${prefix}::text`);
   add(filter.objectType, (type) => sql`object_type = ${type}`);
   add(filter.objectId, (id) => sql`object_id = ${id}`);
   add(filter.action, (action) => sql`action = ${action}`);
   add(filter.attributeName, (name) => sql`changed_attributes ? ${name}`);
-  // If no entry is late or early enough, the bound is null and nothing is found.
+  // If no entry is late or early enough, the bound is null and the page is empty.
   add(
     filter.startMs,
     (ms) => sql`audit_log_id >= (
