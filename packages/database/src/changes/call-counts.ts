@@ -8,10 +8,10 @@ import type { DatabaseOrTransaction } from '../connection/connection.ts';
 /**
  * Takes `count` calls of a subject in a window.
  *
- * @param windowStartedAtMs - where it is older than the window on record (a clock that is behind), the call counts in
- * that window.
- * @returns how many are taken in the window now, these included; it goes on growing past any limit.
- *   Index: the primary key. Within a window no indexed column changes, so the row is updated in place.
+ * @param windowStartedAtMs - if it is older than the window on record (a clock that is behind), the call counts in that
+ *   window.
+ * @returns how many are taken in the window now, these included; it goes on growing past any limit. Index: the primary
+ *   key. Within a window no indexed column changes, so the row is updated in place.
  */
 export async function takeCalls(
   database: DatabaseOrTransaction,

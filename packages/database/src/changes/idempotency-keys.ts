@@ -1,10 +1,10 @@
 /**
  * Answers kept for calls that are sent again with the same key.
  *
- * States of a row: running (locked until a time) → done (it has an outcome) → answered; or gone, where
- * the call had no effect to keep. A call whose process died is taken over when its lock has run out,
- * or at once where it is done: then there is only the answer left to make (`transact-once.ts`). Every
- * statement finds by the primary key (principal, key_hash), unless it says otherwise.
+ * States of a row: running (locked until a time) → done (it has an outcome) → answered. A row is deleted if the call
+ * had no effect to keep. A call whose process died is taken over when its lock has run out, or at once if it is done.
+ * Then only the answer has to be made again (`transact-once.ts`). Every statement uses the primary key (principal,
+ * key_hash), unless its comment names another index.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -25,7 +25,7 @@ export type KeyClaim =
   /** The key was used for something else. */
   | { readonly outcome: 'mismatch' };
 
-/** Takes the key, or says what became of its call. A key from before `forgottenBeforeMs` counts as new. */
+/** Takes the key, or returns the state of its call. A key from before `forgottenBeforeMs` counts as new. */
 export async function claimIdempotencyKey(
   database: DatabaseOrTransaction,
   { principal, keyHash }: IdempotencyKey,
@@ -55,7 +55,7 @@ export async function claimIdempotencyKey(
     select fingerprint = ${fingerprint} as "isSame", answer from idempotency_keys
      where principal = ${principal} and key_hash = ${keyHash}`.execute(database);
   const [row] = rows;
-  // Gone meanwhile: the other call had nothing to keep. The next try claims it.
+  // Gone meanwhile: the other call had no effect to keep. The next try claims it.
   if (!row) return { outcome: 'running' };
   if (!row.isSame) return { outcome: 'mismatch' };
   return row.answer === null ? { outcome: 'running' } : { outcome: 'answered', answer: row.answer };
@@ -73,7 +73,7 @@ export async function keepIdempotentAnswer(
   return rows[0]?.answer ?? answer;
 }
 
-/** Where the call had no effect the key may be used again. */
+/** If the call had no effect, the key may be used again. */
 export async function releaseIdempotencyKey(
   database: DatabaseOrTransaction,
   { principal, keyHash }: IdempotencyKey,

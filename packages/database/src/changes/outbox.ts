@@ -1,9 +1,9 @@
 /**
- * The outbox: what must be told to the world because of a change, written in the change's transaction.
+ * The outbox: messages for other systems, written in the transaction of their change.
  *
- * An entry is due, claimed (due again after a minute, so that a process that dies loses nothing), then done, or
- * postponed for a time that grows. It is delivered at least once, and its key lets the receiver take it once. Told
- * entries are deleted in the end.
+ * An entry is due, claimed (due again after a minute, so that the death of a process loses no entry), then done, or
+ * postponed for a time that grows. It is sent at least once, and its key lets the receiver take it once. Sent entries
+ * are deleted in the end.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
@@ -11,21 +11,21 @@ import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.t
 export interface OutboxEntry {
   readonly outboxId: string;
   readonly topic: string;
-  /** The fact that it tells. */
+  /** The fact that it reports. */
   readonly dedupeKey: string;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly createdAt: Date;
   readonly attempt: number;
 }
 
-/** Longer than a slow mail server takes, because nobody else should tell the same meanwhile. */
+/** Longer than a slow mail server takes, because no other process should send the same meanwhile. */
 const CLAIMED_MS = 60_000;
 const RETRY_MS_MIN = 5_000;
 const RETRY_MS_MAX = 600_000;
-/** Whoever tells entries looks every two seconds; this is longer than one may be away. */
+/** A sender looks every two seconds; this is longer than one may be away. */
 const NEGLECTED_AFTER_MS = 3_600_000;
 
-/** The same fact a second time is nothing. Index: the unique key (topic, dedupe_key). */
+/** Idempotent: a second entry for the same fact is dropped. Index: the unique key (topic, dedupe_key). */
 export async function appendToOutbox(
   database: DatabaseOrTransaction,
   entry: Pick<OutboxEntry, 'topic' | 'dedupeKey' | 'payload'>,
@@ -38,7 +38,7 @@ export async function appendToOutbox(
     on conflict (topic, dedupe_key) do nothing`.execute(database);
 }
 
-/** Takes what is due, oldest first; nobody else gets it until its next attempt is due. Index: `outbox_due`. */
+/** Takes due entries, oldest first; no other process gets them until their next attempt is due. Index: `outbox_due`. */
 export async function claimOutbox(
   database: DatabaseOrTransaction,
   topics: readonly string[],
@@ -57,7 +57,10 @@ export async function claimOutbox(
   return rows;
 }
 
-/** It could not be told: when it is due again. Unless somebody else has claimed it meanwhile. Index: the primary key. */
+/**
+ * It could not be sent: sets the next due time. Unless another process has claimed it meanwhile. Index: the primary
+ * key.
+ */
 export async function postponeOutbox(
   database: DatabaseOrTransaction,
   { outboxId, attempt }: Pick<OutboxEntry, 'outboxId' | 'attempt'>,
@@ -71,7 +74,7 @@ export async function postponeOutbox(
   );
 }
 
-/** The entry is told; it stays for a time, so that its fact is not told again. */
+/** The entry is sent; it stays for a time, so that its fact is not sent again. */
 export async function finishOutbox(
   database: DatabaseOrTransaction,
   outboxId: string,
@@ -82,9 +85,9 @@ export async function finishOutbox(
 }
 
 /**
- * When the oldest entry was made that was tried and is not told yet; undefined if there is none. What nobody is set
- * up to tell, any more or from the beginning, is left out: it has been due for long, or was never tried. The
- * installation's, for its metrics. Index: `outbox_due`.
+ * Time of the oldest entry that was tried and is not sent yet; undefined if there is no such entry. Entries without a
+ * configured sender, any more or from the beginning, are left out: they have been due for long, or were never tried.
+ * The installation's, for its metrics. Index: `outbox_due`.
  */
 export async function findOldestUntold(
   database: DatabaseOrTransaction,
@@ -98,7 +101,9 @@ export async function findOldestUntold(
   return rows[0]?.createdAt ?? undefined;
 }
 
-/** Forgets entries that are told and were made so long ago, the oldest first. Index: `outbox_told`. At most `limit` at a time. */
+/**
+ * Forgets sent entries that are older than a time, the oldest first. Index: `outbox_told`. At most `limit` at a time.
+ */
 export async function clearOutbox(
   database: DatabaseOrTransaction,
   createdBeforeMs: number,

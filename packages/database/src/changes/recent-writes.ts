@@ -2,9 +2,9 @@
  * Latest changes of callers, known to all API processes: a caller reads its own change from the primary until a replica
  * surely has it.
  *
- * A row of `call_counts` for each caller, beside those of its calls: unlogged, so a note costs no wait for the disk, and
- * cleared with them after a day. A crash of Postgres forgets the notes; it takes longer than they are worth. Without a
- * tenant, as those.
+ * A row of `call_counts` for each caller, beside the rows of its calls: unlogged, so a note costs no wait for the disk,
+ * and cleared with them after a day. A crash of Postgres forgets the notes; it takes longer than a note is useful.
+ * Without a tenant, like those rows.
  */
 import { sql } from 'kysely';
 import { PREPARED, type Database } from '../connection/connection.ts';

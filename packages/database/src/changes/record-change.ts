@@ -7,8 +7,8 @@
  * So call it last, after the rows that change are locked (`../README.md`, the order of locks). A transaction that writes
  * for several accounts does so in the order of their ids.
  *
- * The hash is made here, not in SQL: `verify` and whoever keeps an export can make it again from the
- * entry as the API shows it. Finding: the primary key of `audit_chains`.
+ * The hash is made here, not in SQL: `verify` and the reader of an export can make it again from the entry as the API
+ * shows it. Finding: the primary key of `audit_chains`.
  *
  * Before: `domain/src/accounts/audit-change.ts`. Read side: `audit-log-reads.ts`.
  */
@@ -29,7 +29,7 @@ import { sql } from 'kysely';
 import type { Transaction } from '../connection/connection.ts';
 import type { HeldCall } from './transact-once.ts';
 
-/** Who changed something, and by which call. */
+/** The actor of a change, and its call. */
 export interface ChangeOrigin {
   readonly actor:
     | { readonly type: 'user'; readonly userId: number }
@@ -44,7 +44,7 @@ export interface ChangeOrigin {
   readonly ipAddr?: string | null;
   readonly userAgent?: string | null;
   readonly requestId?: string | null;
-  /** Set where the call has an Idempotency-Key: the change is made once (`transact-once.ts`). */
+  /** Set if the call has an Idempotency-Key: the change is made once (`transact-once.ts`). */
   readonly call?: HeldCall | undefined;
   /** The purchase that it belongs to. */
   readonly runId?: string | null;
@@ -53,7 +53,7 @@ export interface ChangeOrigin {
 export interface RecordedChange<Type extends AuditObjectType = AuditObjectType> {
   readonly objectType: Type;
   readonly objectId: string | number;
-  /** What people call it, as of now. */
+  /** Its present display name. */
   readonly objectName?: string | null;
   /** The workspace that it belongs to. */
   readonly environmentId?: number | null;
@@ -63,15 +63,15 @@ export interface RecordedChange<Type extends AuditObjectType = AuditObjectType> 
   readonly after: AuditState<Type> | null;
 }
 
-/** What stands as the hash before an account's first entry, as `audit_chains` begins. */
+/** The hash before an account's first entry, as `audit_chains` begins. */
 export const FIRST_PREVIOUS_HASH = '0'.repeat(64);
 
 const USER_AGENT_LENGTH_MAX = 512;
 
 /**
- * Records one change of `accountId`; an update that changes nothing is not recorded.
+ * Records one change of `accountId`; an update without a difference is not recorded.
  *
- * @returns the entry's id, or undefined if nothing was recorded.
+ * @returns the entry's id, or undefined if the change was not recorded.
  * @throws AppError BUG on a field that the registry does not have.
  */
 export async function recordChange<Type extends AuditObjectType>(

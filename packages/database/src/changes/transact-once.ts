@@ -1,10 +1,9 @@
 /**
  * Makes a change once for any number of equal calls (`account-conventions.md` §3.5).
  *
- * The transaction that makes the change also keeps what came of it, in the row of the call's key. So a
- * process may die at any moment: before the commit nothing has happened; after it, the same call finds its outcome
- * and goes on to the answer that was never sent. Two callers of the same call at the same time wait for each other on
- * that row.
+ * The transaction that makes the change also keeps its outcome, in the row of the call's key. So a process may die at
+ * any moment. Before the commit there is no effect. After it, the same call finds its outcome and goes on to the answer
+ * that was never sent. Two callers of the same call at the same time wait for each other on that row.
  *
  * The outcome is kept whole, as a value, because an answer may show something random that was made for it, such as a
  * secret. It is encrypted under the caller's key, which is not kept. Before: `idempotency-keys.ts`, which claims the
@@ -27,8 +26,8 @@ export interface HeldCall extends IdempotencyKey {
  * Makes the change, or gives the outcome of the same call before.
  *
  * @param call - absent: made without a key, so made each time.
- * @param isChange - false of an outcome that refuses: nothing is kept, and the call may come again.
- * @returns plain values: dates and buffers, but nothing with methods of its own.
+ * @param isChange - false of an outcome that refuses: it is not kept, and the call may come again.
+ * @returns plain values, with dates and buffers; no objects with methods of their own.
  * @throws AppError CALL_OVERTAKEN if the row is gone: the call took longer than its lock.
  */
 export async function transactOnce<Outcome>(
