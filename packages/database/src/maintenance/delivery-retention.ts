@@ -1,24 +1,21 @@
 /**
- * The life of the log's and the attempts' days: made ahead, dropped when they are old, whole.
+ * The life of the log's and the attempts' days: made ahead, dropped whole when they are old.
+ * Rows that a lane or a running replay still needs are never dropped: deliveries that are neither delivered nor given up,
+ * attempts beyond the lane's cursor, and rows that the replay has still to look at, with their attempts. If a day has such
+ * rows, a copy with only those rows replaces its partition, once; the copy is dropped when no row of it is needed.
  *
- * What a lane still needs is never dropped: deliveries that are neither delivered nor given up, and the attempts
- * beyond its cursor. The same holds for a running replay: what it has still to look at, and the attempts by which it
- * chooses. If a day has such rows, a copy with those rows alone replaces its partition, once; the copy is dropped
- * when nobody needs any of them.
- *
- *   delivery_log_2026_10_20 ──old──┬─ nobody needs a row ──▶ dropped
+ *   delivery_log_2026_10_20 ──old──┬─ no row is needed ─────▶ dropped
  *                                  └─ some are needed ─────▶ delivery_log_2026_10_20_kept ──▶ dropped, later
- *
- * Old rows are not written to and cursors only move on, so what is not needed now is never needed again, and the copy
- * is made without holding anybody up; a replay that begins at that very moment finds what is left. Detaching a
- * partition locks its table for a moment; if that lock cannot be had soon, it is tried again the next time.
+ * Old rows are not written to and cursors only move on, so a row that is not needed now is never needed again, and the
+ * copy blocks no writer; a replay that begins at that very moment finds the remaining rows. Detaching a partition locks
+ * its table for a moment; if that lock cannot be had soon, it is tried again the next time.
  *
  * Run by `worker/src/maintenance/keep-delivery-days.ts` every hour, on any number of workers.
  */
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** By `webhook_replays_running`, which has only those that run. */
+/** By `webhook_replays_running`, which has only running replays. */
 const REPLAYED = sql`
   select from webhook_replays p
    where p.environment_id = r.environment_id and p.webhook_id = r.webhook_id and p.state = 'running'
@@ -66,7 +63,7 @@ export async function makeDeliveryPartitions(
 export interface DroppedDays {
   /** Names of partitions. */
   readonly dropped: readonly string[];
-  /** Of which only what is needed was kept. */
+  /** Days of which only the needed rows were kept. */
   readonly reduced: readonly string[];
 }
 

@@ -2,13 +2,13 @@
  * Finds due work of all reconciliation loops in one statement. Separate looks, six a second, were most of the cost of
  * an idle fleet.
  *
- * It says `true` wherever a reconcile loop would find something, of any tenant, and perhaps elsewhere; the reconcile
- * loop's own statement says what. Each part reads the partial index of what is unfinished and stops at its first row:
- * `lanes_to_wake`, `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`,
- * `audit_log_exports_unfinished`, `audit_log_exports_expiring`; of `worker_processes`, which has a row a process, all. The
- * order makes the planner take them.
+ * A part is `true` if a reconcile loop would find work, of any tenant, and perhaps in other cases; the loop's own
+ * statement finds the work. Each part reads a partial index of unfinished rows and stops at the first: `lanes_to_wake`,
+ * `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`, `audit_log_exports_unfinished`,
+ * `audit_log_exports_expiring`. It reads all of `worker_processes`, which has a row a process. The order makes the
+ * planner take these indexes.
  *
- * Before: nothing. After: `worker/src/process/reconcile-loops.ts`.
+ * After: `worker/src/process/reconcile-loops.ts`.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
@@ -17,8 +17,8 @@ import { unbelievedProbeAt } from '../delivery/lanes.ts';
 import { IS_DEPARTED } from './worker-processes.ts';
 
 /**
- * What is reconciled: lanes to wake, runs to advance, events of the payment provider, imports, replays, exports of the
- * audit log, the work of workers that were killed.
+ * Kinds of reconciled work: lanes to wake, runs to advance, events of the payment provider, imports, replays, exports
+ * of the audit log, the work of workers that were killed.
  */
 export type DueKind =
   | 'lanes'

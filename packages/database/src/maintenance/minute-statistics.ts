@@ -1,19 +1,20 @@
 /**
- * Counts of each minute (`migrations/0064_minute_statistics.ts`), written by workers every ten seconds, in two statements at
- * most, and read for `GET /v1/statistics`. Kept for 30 days.
+ * Counts of each minute (`migrations/0064_minute_statistics.ts`).
+ *
+ * Workers write them every ten seconds, in two statements at most; `GET /v1/statistics` reads them. Kept for 30 days.
  */
 import { LATENCY_CLASS_COUNT } from '@sluice/domain/delivery/latency-counts';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 
-/** The row of all names, beside those of each. */
+/** The row of all names, beside the rows of each. */
 export const ALL_NAMES = '';
 /** The row of all webhooks. */
 export const ALL_WEBHOOKS = 0;
 
 export interface EventMinute {
   readonly environmentId: number;
-  /** Of a tracked event, else the type of the operation; of what was refused, which call. */
+  /** Name of a tracked event, else the type of the operation; for refused calls the kind of call. */
   readonly name: string;
   readonly minuteMs: number;
   readonly accepted: number;
@@ -32,8 +33,8 @@ export interface DeliveryMinute {
 }
 
 /**
- * Writes the sums of a process over those that it has written of the same minutes. By the primary keys, in their order: no
- * other process writes these rows.
+ * Writes the sums of a process over its earlier sums of the same minutes. By the primary keys, in their order: no other
+ * process writes these rows.
  */
 export async function writeMinutes(
   database: Database,
@@ -66,7 +67,7 @@ export async function writeMinutes(
     );
 }
 
-/** Steps begin where a multiple of their length from the epoch is, which is midnight UTC for days. */
+/** Steps begin at multiples of their length from the epoch, which is midnight UTC for days. */
 export interface StatisticsRange {
   readonly fromMs: number;
   /** Exclusive. */
@@ -81,7 +82,7 @@ export interface EventStep {
   readonly refused: number;
 }
 
-/** At most this many names or webhooks a chart, those with the most. */
+/** At most this many names or webhooks a chart, the largest ones. */
 const SUBJECT_COUNT_MAX = 20;
 
 const binOf = ({ stepSeconds }: StatisticsRange) =>
@@ -144,7 +145,7 @@ export async function listDeliverySteps(
   return rows;
 }
 
-/** Of the webhooks that attempts were counted of, those with the most in the range. By the primary key. */
+/** The webhooks with the most attempts in the range. By the primary key. */
 export async function listBusyWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,

@@ -3,16 +3,16 @@
  * (`platform/src/telemetry/heartbeat.ts`), in one statement that also deletes the rows of killed processes. The table
  * has no tenant, because a process serves all of them.
  *
- * The table has a row a process, so each statement reads all of it. Ages are told by Postgres' clock alone.
+ * The table has a row a process, so each statement reads all of it. Ages are by Postgres' clock alone.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 export type ServiceName = 'intake' | 'worker' | 'api';
 
-/** What a process says of itself; what its service does not have is left out. */
+/** A process's report about itself; fields that its service does not have are left out. */
 export interface ProcessReport {
-  /** Of its clock before Postgres'; negative: behind; null: not measured. */
+  /** Lead of its clock over Postgres' clock. Negative: it is behind. Null: not measured. */
   readonly clockAheadMs: number | null;
   /** Null: it does not look. */
   readonly isBrokerAnswering?: boolean;
@@ -82,7 +82,7 @@ export interface Heartbeat extends ProcessIdentity {
   readonly report: ProcessReport;
 }
 
-/** By service, the oldest first. Those that are gone are left out, whoever has been there to delete them. */
+/** By service, the oldest first. Dead processes are left out, even before another process deletes them. */
 export async function listHeartbeats(database: DatabaseOrTransaction): Promise<Heartbeat[]> {
   const { rows } = await sql<Heartbeat>`
     select process_id as "processId", service, version, host, pid, started_at as "startedAt", report,

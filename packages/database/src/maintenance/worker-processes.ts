@@ -1,14 +1,15 @@
 /**
  * Living worker processes, and the locks of dead ones.
  *
- * Each worker process holds an advisory lock in a session of its own (`worker/src/process/worker-presence.ts`). A process that
- * is killed closes its connections, Postgres ends the session, and the lock is free: others see that within a second,
- * where leases and locks of the broker would run on for 15 s. A pooler that keeps sessions releases advisory locks
- * between two clients. If a host disappears without a word, the session lives on, and the leases count as before.
+ * Each worker process holds an advisory lock in a session of its own (`worker/src/process/worker-presence.ts`). A
+ * process that is killed closes its connections, Postgres ends the session, and the lock is free. Others see that
+ * within a second; leases and locks of the broker would run on for 15 s. A pooler that keeps sessions releases advisory
+ * locks between two clients. If a host disappears without closing them, the session lives on, and the leases count as
+ * before.
  *
  * The table has a row a process, so each statement reads all of it.
  *
- * Before: nothing. After: `worker/src/maintenance/departed-workers.ts`.
+ * After: `worker/src/maintenance/departed-workers.ts`.
  */
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -59,7 +60,7 @@ export async function tellBrokerWorkers(
   );
 }
 
-/** A session that the process has lost may live on in Postgres, which hears nothing of a broken network. */
+/** A session that the process has lost may live on in Postgres, which does not notice a broken network. */
 export async function endEarlierSession(session: Session, processId: number): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_locks
@@ -69,7 +70,7 @@ export async function endEarlierSession(session: Session, processId: number): Pr
   );
 }
 
-/** A process that ends in good order has nothing to be taken up. */
+/** A process that ends in good order leaves no work behind. */
 export async function leave(session: Session, processId: number): Promise<void> {
   await session.query(`delete from worker_processes where process_id = $1`, [processId]);
 }
@@ -77,7 +78,7 @@ export async function leave(session: Session, processId: number): Promise<void> 
 /** After a restart of Postgres its processes have so long to come back. */
 const RETURN_AFTER_RESTART = sql`interval '30 seconds'`;
 
-/** Of a row of `worker_processes`: nobody holds its lock. */
+/** Of a row of `worker_processes`: its lock is free. */
 export const IS_DEPARTED: RawBuilder<unknown> = sql`(
   (postmaster_started_at = pg_postmaster_start_time()
    or clock_timestamp() > pg_postmaster_start_time() + ${RETURN_AFTER_RESTART})
@@ -92,8 +93,8 @@ export interface DepartedWorker {
 }
 
 /**
- * Worker processes without a session. One that lives and has just lost its session is among them for a moment: only
- * what two lists half a second apart name is dead.
+ * Worker processes without a session. One that lives and has just lost its session is among them for a moment: only a
+ * process that is in two lists, half a second apart, is dead.
  */
 export async function listDepartedWorkers(
   database: DatabaseOrTransaction,
