@@ -1,4 +1,4 @@
-/** Accounts, their workspaces (environments) and the credentials that intake and the API accept. */
+/** Accounts, their workspaces (environments) and credentials. Intake and the API accept the credentials. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

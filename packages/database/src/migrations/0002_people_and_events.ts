@@ -1,15 +1,14 @@
 /**
  * People, objects, relationships, events, envelopes and the issues log.
  *
- * How a person is found: an identifier (`id`, lower-cased `email`, `phone`, `anonymous_id`) is a
- * row of `person_identifiers`; it names the `person_id`. `people` is read by `person_id` only, and
- * carries `id`, `email` and `phone` for display. The svc_id is `person_id` written differently.
+ * An identifier (`id`, lower-cased `email`, `phone`, `anonymous_id`) is a row of `person_identifiers`; it names the
+ * `person_id`. `people` is read by `person_id` only, and carries `id`, `email` and `phone` for display. The svc_id is
+ * `person_id` written differently.
  *
- * Why identifiers are a table of their own and not unique columns of `people`: whoever works on an
- * identifier holds its row, also while it is nobody's (an anonymous visitor) or nobody's any more
- * (suppressed). So two shards can neither create one person twice, nor bring back a suppressed
- * one, nor leave an anonymous event behind that is being attached: each meets the same row.
- *
+ * Identifiers are a table of their own and not unique columns of `people`, because every transaction that works on an
+ * identifier holds its row, also before it has a person (an anonymous visitor) and after it lost one (suppressed). So
+ * two shards can neither create one person twice, nor bring back a suppressed one, nor leave an anonymous event behind
+ * that is being attached: each meets the same row.
  * Ids are compared byte by byte (`collate "C"`): exact, and half the price of a locale's order.
  */
 import { sql, type Kysely } from 'kysely';
@@ -141,9 +140,9 @@ async function createObjects(database: Kysely<unknown>): Promise<void> {
 }
 
 async function createEvents(database: Kysely<unknown>): Promise<void> {
-  // Events and the other activities of people, in one table, so that a person's history is one
-  // index scan. Partitioned by arrival, so that what is old is dropped and never deleted row by
-  // row. It has no unique key: event_ids holds the uniqueness, which a partition could not.
+  // Events and the other activities of people, in one table, so that a person's history is one index scan. Partitioned
+  // by arrival, so that old rows are dropped with their partition and never deleted row by row. It has no unique key:
+  // event_ids holds the uniqueness, which a partition could not.
   await sql`
     create table events (
       -- Null until the anonymous id is somebody's.
@@ -160,17 +159,17 @@ async function createEvents(database: Kysely<unknown>): Promise<void> {
       name text,
       data jsonb not null
     ) partition by range (received_at)`.execute(database);
-  // A person's history, newest first, and what a merge moves.
+  // A person's history, newest first, and the events that a merge moves.
   await sql`
     create index events_by_person
       on events (environment_id, person_id, occurred_at desc, event_id)
       where person_id is not null`.execute(database);
-  // What an identify attaches. Empty for workspaces without anonymous traffic.
+  // The events that an identify attaches. Empty for workspaces without anonymous traffic.
   await sql`
     create index events_by_anonymous_id
       on events (environment_id, anonymous_id, occurred_at)
       where person_id is null and anonymous_id is not null`.execute(database);
-  // Takes what no month was made for, so that an insert never fails.
+  // Takes rows without a partition of their month, so that an insert never fails.
   await sql`create table events_default partition of events default`.execute(database);
   // Made apart and then attached: attaching lets reads and writes of the others go on.
   await sql`
@@ -201,7 +200,7 @@ async function createEvents(database: Kysely<unknown>): Promise<void> {
     $body$`.execute(database);
   await sql`select make_event_partitions((now() - interval '1 month')::date, 4)`.execute(database);
 
-  // Which event ids were taken: a second one is not counted, whichever API it comes through.
+  // Event ids that were taken: a second event with one is not counted, through any API.
   await sql`
     create table event_ids (
       created_at timestamptz not null default now(),
@@ -221,7 +220,7 @@ async function createBookkeeping(database: Kysely<unknown>): Promise<void> {
       envelope_id text collate "C" primary key
     )`.execute(database);
 
-  // What was refused, skipped or put right, counted by day. Workspace 0: credentials that name none.
+  // Refused, skipped or corrected input, counted by day. Workspace 0: credentials that name no workspace.
   await sql`
     create table ingestion_issues (
       environment_id int not null,

@@ -1,14 +1,13 @@
 /**
  * Reporting webhooks, their lanes, the delivery log and its attempts.
  *
- *   webhooks ──1:1── lanes            the cursor over the log, and who is draining it
- *       └────1:n── delivery_log       append-only: one row an event to a webhook, never updated
- *                      └─1:n─ delivery_attempts   append-only: what each attempt came to
+ *   webhooks ──1:1── lanes            the cursor over the log, and its holder
+ *       └────1:n── delivery_log       append-only, one row an event to a webhook, never updated
+ *                      └─1:n─ delivery_attempts   append-only, the result of each attempt
  *
- * Log and attempts are only ever inserted: a delivery's state is its attempts (and, before the
- * first one, their absence), so nothing in them bloats however long an endpoint is away. All that
- * changes is one small row a lane, and of its columns only `wake_at` is indexed, so that moving
- * the cursor writes no index (a heap-only update).
+ * Log and attempts are only ever inserted: a delivery's state is its attempts (and, before the first one, their
+ * absence), so they do not bloat however long an endpoint is away. All that changes is one small row a lane, and of its
+ * columns only `wake_at` is indexed, so that moving the cursor writes no index (a heap-only update).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,6 +1,6 @@
 /**
- * What operators of webhooks need: where a logged delivery comes from, the head of an answer, and
- * which opens and clicks were the first of their message.
+ * Columns for operators of webhooks: the origin of a logged delivery, the head of an answer, and the first opens and
+ * clicks of each message.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,4 +1,4 @@
-/** What was decided once for the whole installation. */
+/** Decisions that were made once for the whole installation. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -4,7 +4,7 @@ import type { Migration } from 'kysely/migration';
 
 export const parkedOperations: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
-    // `operation` is JSON as text: what brought a fault to light must not meet another one in jsonb.
+    // `operation` is JSON as text: an operation that brought a fault to light must not meet another one in jsonb.
     await sql`
       create table parked_operations (
         environment_id int not null,

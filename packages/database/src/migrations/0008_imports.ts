@@ -1,8 +1,8 @@
 /**
- * Imports: files of events, their bytes, how far they are read and what was wrong with their rows.
+ * Imports: files of events, their bytes, the progress of reading them, and the problems of their rows.
  *
- * The bytes are in Postgres and not on a disk, because the API that takes a file and the worker that
- * reads it are processes of their own, on machines of their own, that share nothing else.
+ * The bytes are in Postgres and not on a disk, because the API that takes a file and the worker that reads it are
+ * processes of their own, on machines of their own, that share only Postgres and the broker.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -41,7 +41,7 @@ export const imports: Migration = {
         updated_at timestamptz not null,
         primary key (environment_id, import_id)
       )`.execute(database);
-    // What workers look for every second: few rows, however many imports there were.
+    // The imports that workers look for every second: few rows, however many imports there were.
     await sql`
       create index imports_unfinished on imports (environment_id, import_id)
         where state not in ('imported', 'failed', 'canceled')`.execute(database);

@@ -1,4 +1,4 @@
-/** A Pipelines key that is made begins as one to test with (`ingestion-webhooks.md` §5). */
+/** Pipelines keys that begin as keys to test with (`ingestion-webhooks.md` §5). */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,12 +1,12 @@
 /**
- * What `GET /v1/events/{id}/trace` follows: from an event's id to its envelope, its row and its deliveries.
+ * The path of `GET /v1/events/{id}/trace`: from an event's id to its envelope, row and deliveries.
  *
  *   event_ids ── envelope_number ──▶ envelopes
  *       └─ received_at ────────────▶ events: one partition, and in it one millisecond of one workspace
  *   delivery_log ── event_id, cause_event_id ◀── the reporting event, and the client's event behind it
  *
- * Events have no index by their id: ids that clients make are random, so that each event would write
- * a page of its own, and `event_ids` has that index already. It says when the event came, and
+ * Events have no index by their id. Ids that clients make are random, so that each event would write
+ * a page of its own, and `event_ids` has that index already. It has the time of receipt, and
  * arrival grows, so that the index by arrival is written at its end.
  */
 import { sql, type Kysely } from 'kysely';
@@ -14,7 +14,7 @@ import type { Migration } from 'kysely/migration';
 
 export const eventTraces: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
-    // Null in rows of before: adding them rewrites nothing. A default that is set afterwards is for new rows only.
+    // Null in earlier rows: adding them rewrites no row. A default that is set afterwards is for new rows only.
     await sql`create sequence envelope_numbers`.execute(database);
     await sql`alter table envelopes add column envelope_number bigint`.execute(database);
     await sql`

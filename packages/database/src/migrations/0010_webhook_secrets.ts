@@ -1,11 +1,10 @@
 /**
  * Signing keys that can be rotated.
  *
- * A webhook has a key and, while it is being rotated, the next one, which takes the place of the
- * first at a time that is written down: whoever reads the row after it reads the next as the one.
- * Keys are sealed text (`platform/src/secrets/encrypted-text.ts`); what stands here as plain text, from
- * before or because a workspace was made by hand, the worker seals at its start
- * (`worker/src/maintenance/encrypt-secrets.ts`).
+ * A webhook has a key and, while it is being rotated, the next one, which takes the place of the first at a time that
+ * is written down: every process that reads the row after it uses the next key alone. Keys are sealed text
+ * (`platform/src/secrets/encrypted-text.ts`). Earlier keys, and the key of a workspace that was made by hand, may stand
+ * here as plain text; the worker seals them at its start (`worker/src/maintenance/encrypt-secrets.ts`).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,4 +1,4 @@
-/** How one webhook wants to be sent to: how fast, how much at once, with which headers, of which events. */
+/** Options of one webhook: rate, concurrency, headers, and filters of events. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
@@ -13,9 +13,9 @@ export const webhookSendOptions: Migration = {
         add column custom_headers text,
         -- Of domain/src/delivery/attribute-filter.ts.
         add column attribute_filters jsonb`.execute(database);
-    // No request before it, where the webhook has a rate limit. Not indexed, so that a lane's row stays heap-only.
+    // No request before it, if the webhook has a rate limit. Not indexed, so that a lane's row stays heap-only.
     await sql`alter table lanes add column next_start_at timestamptz`.execute(database);
-    // listAttributeFilters, which most workspaces have none of.
+    // listAttributeFilters; most workspaces have no such filter.
     await sql`
       create index webhooks_filtered on webhooks (environment_id) where attribute_filters is not null`.execute(
       database,

@@ -1,11 +1,11 @@
 /**
- * Replays: what a webhook was sent once, sent again from its log, in a lane of its own.
+ * Replays: deliveries of a webhook, sent again from its log, in a lane of their own.
  *
- *   webhooks ──1:n── webhook_replays      what is wanted, and a cursor over the same log
- *                        └──1:n── replay_attempts   append-only: what each attempt came to
+ *   webhooks ──1:n── webhook_replays      the criteria, and a cursor over the same log
+ *                        └──1:n── replay_attempts   append-only, the result of each attempt
  *
  * A replay has all that a lane has (cursor, lease, probe), so that it is drained by the same rules;
- * the webhook's own lane knows nothing of it.
+ * the webhook's own lane has no link to it.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

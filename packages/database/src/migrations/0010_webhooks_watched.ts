@@ -1,6 +1,6 @@
 /**
- * Episodes of failure: since when a lane has not been able to send, what it gave up first, and
- * whether the workspace was told. An episode ends with the first success.
+ * Episodes of failure: their start, the first given up delivery, and the alerts that were sent. An episode ends with
+ * the first success.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -14,7 +14,7 @@ export const webhooksWatched: Migration = {
         add column is_failure_told boolean not null default false,
         add column is_abandonment_told boolean not null default false`.execute(database);
     await sql`update lanes set failing_since = now() where state = 'failing'`.execute(database);
-    // listUntoldEnvironments: the installation's, not a workspace's. A healthy lane changes none of it.
+    // listUntoldEnvironments: the installation's, not a workspace's. A healthy lane never changes the index.
     await sql`
       create index lanes_untold on lanes (environment_id)
        where failing_since is not null and not is_failure_told

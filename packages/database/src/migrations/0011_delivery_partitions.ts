@@ -1,6 +1,7 @@
 /**
- * The delivery log and its attempts in partitions of a day, so that what is old is dropped and not
- * deleted row by row. By the day on which a row was written; UTC.
+ * The delivery log and its attempts in partitions of a day.
+ *
+ * So old rows are dropped with their partition and not deleted row by row. By the day on which a row was written; UTC.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -35,7 +36,7 @@ export const deliveryPartitions: Migration = {
         const onNew = definition.replace(/ ON \S+ /, ` ON ${table} `);
         await sql`${sql.raw(onNew)}`.execute(database);
       }
-      // Takes what no day was made for, so that an insert never fails.
+      // Takes rows without a partition of their day, so that an insert never fails.
       await sql`create table ${standard} partition of ${name} default`.execute(database);
     }
     // Made apart and then attached: attaching lets reads and writes of the others go on.
@@ -83,7 +84,7 @@ export const deliveryPartitions: Migration = {
       );
       await sql`drop table ${before}`.execute(database);
     }
-    // What is beyond the cursor is not from a day before this one; null if nobody knows.
+    // Deliveries beyond the cursor are not from a day before this one; null if that is not known.
     await sql`alter table lanes add column read_from_day date`.execute(database);
   },
 };

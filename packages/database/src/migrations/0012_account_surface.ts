@@ -1,6 +1,6 @@
 /**
- * The account surface: settings of accounts, their users, service accounts and products; one table
- * of credentials for every API; the outbox.
+ * The account surface. It has settings of accounts, their users, service accounts and products, one table of
+ * credentials for every API, and the outbox.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -118,7 +118,7 @@ export const accountSurface: Migration = {
         add foreign key (account_id, service_account_id)
           references service_accounts (account_id, service_account_id)`.execute(database);
 
-    // What must be told to the world because of a change, written with the change.
+    // Messages for other systems because of a change, written with the change.
     await sql`
       create table outbox (
         outbox_id bigint generated always as identity primary key,

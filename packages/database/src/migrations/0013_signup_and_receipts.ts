@@ -1,4 +1,4 @@
-/** How accounts come to be (signups, partners), receipts, and answers kept for calls that are sent again. */
+/** Signups, partners and receipts. Also answers that are kept for calls that are sent again. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

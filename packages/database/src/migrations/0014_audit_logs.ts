@@ -1,12 +1,12 @@
 /**
- * What was changed, by whom: one row a change, written in the transaction of the change.
+ * The audit log: one row a change, written in the transaction of the change.
  *
  *   audit_chains ──1:n── audit_logs     each row has the hash of the one before
  *
- * `audit_log_id` counts each account's rows from 1 without a gap, so that a removed row shows, ids
- * stay within int32 (the API's cursor is one) and tell nobody how much others do. The chain's row
- * is the lock that makes it so, and remembers the last hash, so that rows cut off at the end show.
- * Times never decrease along the ids: a time bound is an id bound, one probe of an index.
+ * `audit_log_id` counts each account's rows from 1 without a gap, so that a removed row shows, ids stay within int32 (the
+ * API's cursor is one), and an id does not show the activity of other accounts. The chain's row is the lock that makes it
+ * so, and remembers the last hash, so that rows cut off at the end show. Times never decrease along the ids: a time bound
+ * is an id bound, one probe of an index.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -71,7 +71,7 @@ export const auditLogs: Migration = {
       create index audit_logs_by_address on audit_logs (account_id, ip_addr text_pattern_ops, audit_log_id)
         where ip_addr is not null`.execute(database);
 
-    // Against our own mistakes; who owns the database can switch it off, and npm run verify then tells.
+    // Against our own mistakes; the owner of the database can switch it off, and npm run verify then reports it.
     await sql`
       create function refuse_audit_change() returns trigger language plpgsql as $$
       begin

@@ -1,9 +1,9 @@
 /**
- * Exports of the audit log: the order, how far it is, and the file in parts.
+ * Exports of the audit log: the order, its progress, and the file in parts.
  *
- * The file lives here because processes that write and that send it share nothing else. A part and
- * the position after it are written in one transaction, so an export that was cut short goes on
- * where it stood and no part is there twice.
+ * The file lives here because processes that write and that send it share only Postgres and the broker. A part and the
+ * position after it are written in one transaction, so an export that was cut short goes on at that position, and no
+ * part is there twice.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -44,7 +44,7 @@ export const billingRuns: Migration = {
         primary key (account_id, run_id),
         check ((status = 'pending') = (finished_at is null))
       )`.execute(database);
-    // One purchase in flight an account and lane, whoever asks, however often at the same time.
+    // One purchase in flight an account and lane, for any number of callers at the same time.
     await sql`
       create unique index runs_in_flight on runs (account_id, lane)
         where status = 'pending' and lane <> 'card'`.execute(database);

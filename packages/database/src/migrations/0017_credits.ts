@@ -1,6 +1,6 @@
 /**
- * Credits: grants and the ledger of moves between their places. A grant's row is the sum of its moves;
- * the row of `credit_accounts` is what everything of one kind of an account waits for.
+ * Credits: grants and the ledger of moves between their places. A grant's row is the sum of its moves; every change of
+ * one kind of an account waits for the row of `credit_accounts`.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -37,7 +37,7 @@ export const credits: Migration = {
       create index credit_grants_live on credit_grants (account_id, kind, grant_id)
         where available > 0 or held > 0`.execute(database);
 
-    // What has ended with something left, of all tenants.
+    // Grants that have ended with credits left, of all tenants.
     await sql`
       create index credit_grants_ending on credit_grants (expires_at) where available > 0`.execute(
       database,
@@ -77,7 +77,7 @@ export const credits: Migration = {
     await sql`
       create index credit_entries_of_transaction
         on credit_entries (account_id, kind, transaction_key)`.execute(database);
-    // Insert only: what was written is what happened.
+    // Insert only: the ledger is a record of the past.
     await sql`
       create function credit_entries_stay() returns trigger language plpgsql as $$
       begin

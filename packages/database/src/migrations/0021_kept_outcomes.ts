@@ -1,4 +1,4 @@
-/** What a call with an Idempotency-Key has done, kept by the transaction that did it. */
+/** Outcome of a call with an Idempotency-Key, kept by its own transaction. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

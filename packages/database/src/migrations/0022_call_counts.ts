@@ -1,4 +1,4 @@
-/** How many calls were made in the present window: one count for all API processes. */
+/** Number of calls in the present window: one count for all API processes. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -7,13 +7,13 @@ import type { Migration } from 'kysely/migration';
 
 export const inboxPreviewUsage: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
-    // What records, refunds and closes days of an account waits for.
+    // Every record, refund and close of an account's days waits for its row.
     await sql`
       create table usage_watermarks (
         account_id bigint not null references accounts primary key,
         closed_through date not null
       )`.execute(database);
-    // Which accounts have days to close, of all tenants.
+    // Accounts that have days to close, of all tenants.
     await sql`
       create index usage_watermarks_open on usage_watermarks (closed_through, account_id)`.execute(
       database,
@@ -35,7 +35,7 @@ export const inboxPreviewUsage: Migration = {
         foreign key (account_id, environment_id) references environments (account_id, environment_id),
         check (refunded between 0 and quantity)
       )`.execute(database);
-    // With what summaries add up, so that they read no row of the table.
+    // With the columns that summaries add up, so that they read no row of the table.
     await sql`
       create index inbox_preview_runs_by_day
         on inbox_preview_runs (account_id, usage_day, recorded_at, preview_job_id)

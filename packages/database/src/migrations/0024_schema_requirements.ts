@@ -1,4 +1,4 @@
-/** What code must know to run against this schema: one row for each migration that broke with older code. */
+/** Requirements of this schema on code: one row for each migration that broke with older code. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

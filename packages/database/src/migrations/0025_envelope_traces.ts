@@ -1,4 +1,4 @@
-/** Where an envelope is in a trace (W3C `traceparent`), for the deliveries that it brings about; null but for what is traced. */
+/** Position of an envelope in a trace (W3C `traceparent`), for its deliveries. Null if it is not traced. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,7 @@
-/** Where the call that asked for an import or a replay is in a trace (W3C `traceparent`), for the worker that goes on with it; null but for what is traced. */
+/**
+ * Position of a call in a trace (W3C `traceparent`). For the worker that goes on with the call's import or replay. Null
+ * if it is not traced.
+ */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

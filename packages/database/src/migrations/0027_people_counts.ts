@@ -1,11 +1,12 @@
 /**
- * How many people a workspace has, kept in the transaction that makes or removes them: counting rows took
- * 22 ms at 200,000 people and grew with them.
+ * Number of a workspace's people, kept in the transaction that changes it.
  *
- * Triggers, one call a statement whatever its number of rows, so that no writer can forget it, an older
- * version that still runs included. A workspace has as many rows as writers have been at it at the same time:
- * each takes one that nobody holds (`skip locked`) or begins a new one. So nobody waits for the commit of
- * another, nor in a circle. Single rows mean nothing, and may be below zero; their sum is the number.
+ * Counting rows took 22 ms at 200,000 people and grew with them.
+ *
+ * Triggers, one call a statement for any number of rows, so that no writer can forget it, not even an older version
+ * that still runs. A workspace has as many rows as writers have been at it at the same time: each takes one that is
+ * free (`skip locked`) or begins a new one. So no writer waits for the commit of another, nor in a circle. Single rows
+ * have no meaning, and may be below zero; their sum is the number.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

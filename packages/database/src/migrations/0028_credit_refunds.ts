@@ -1,6 +1,6 @@
 /**
- * Refunds of a debit, found by what their keys begin with. The order of the primary key is the database's own
- * and may be a language's, in which `;` comes before `:`: there a range of texts is none of prefixes.
+ * Refunds of a debit, found by the prefix of their keys. The order of the primary key is the database's own and may be
+ * a language's, in which `;` comes before `:`. There a range of texts does not have exactly the texts with a prefix.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

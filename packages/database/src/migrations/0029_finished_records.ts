@@ -1,4 +1,4 @@
-/** What the outbox has told and what the vendor's events have led to, by age: so that it can be cleared away. */
+/** Sent outbox entries and applied events of the vendor, by age. For clearing them away. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,4 @@
-/** The credentials of a workspace or an account that are not revoked, counted before another one is made. */
+/** Unrevoked credentials of a workspace or an account. They are counted before another one is made. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

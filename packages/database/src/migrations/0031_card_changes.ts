@@ -1,4 +1,4 @@
-/** Until when the card that an account pays with is being changed at the vendor (`card-changes.ts`). */
+/** Time limit of a card change at the vendor (`card-changes.ts`). */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

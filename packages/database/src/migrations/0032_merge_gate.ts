@@ -1,11 +1,11 @@
 /**
- * The gate between merges of people and events that only read who somebody is (`merge-gate.ts`).
+ * The gate between merges of people and unlocked reads (`merge-gate.ts`).
  *
- * A table without rows, of which only the lock is used. `keep_merges_off` tries for it inside of a block, so that
- * one who does not get it goes on without.
+ * A table without rows, of which only the lock is used. `keep_merges_off` tries for it inside of a block, so that one
+ * who does not get it goes on without.
  *
- * Processes of the version before know nothing of it and merge while events are read: a trigger on the claim,
- * which each of their transactions begins with, takes the side of merges for them. It goes in a later version.
+ * Processes of the version before do not know it and merge while events are read: a trigger on the claim, which each of
+ * their transactions begins with, takes the side of merges for them. It goes in a later version.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -29,7 +29,7 @@ export const mergeGate: Migration = {
         lock table merge_gate in share mode;
         return new;
       end $$`.execute(database);
-    // Waits for the transactions that have claimed, so that none of them goes on without.
+    // Waits for the transactions that have claimed, so that every transaction after it has the trigger.
     await sql`
       create trigger envelopes_of_old_code before insert on envelopes for each row
         when (coalesce(current_setting('sluice.merges_kept_off', true), '') = '')

@@ -1,4 +1,4 @@
-/** Runs that were set aside for a person, pending or not: next to none, counted at each scrape. */
+/** Runs that were set aside for a person, pending or not: very few, counted at each scrape. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,6 +1,8 @@
 /**
- * How often a webhook was sent elsewhere or enabled, beside the webhook and beside its lane: a statement that waited for
- * the lane meanwhile sees the lane as it is now and the webhook as it was, and can tell by this (`lanes.ts`).
+ * Version of a webhook's endpoint, beside the webhook and its lane.
+ *
+ * It counts how often the webhook was sent elsewhere or enabled. A statement that waited for the lane meanwhile sees
+ * the lane as it is now and the webhook as it was, and notices the difference by this (`lanes.ts`).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,9 +1,11 @@
 /**
- * Which version of its webhook's endpoint (`0034_endpoint_versions.ts`) a replay was last claimed at: where the webhook has
- * another one, what failed before says nothing about now, and the replay is probed at once.
+ * Endpoint version at a replay's last claim (`0034_endpoint_versions.ts`).
  *
- * `webhook_replays.endpoint`, which said so before, is still written for processes of the version before, and may be
- * dropped in the next one. Replays that wait get 0, so they are probed once more than they need to be.
+ * If the webhook has another one, earlier failures do not count against the present endpoint, and the replay is probed
+ * at once.
+ *
+ * `webhook_replays.endpoint`, which had this role before, is still written for processes of the version before, and may
+ * be dropped in the next one. Replays that wait get 0, so they are probed once more than they need to be.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,9 +1,10 @@
 /**
- * When it was first seen that an account that is closed has no subscription at the vendor any more. The trigger
- * forgets it with every change of `accounts.status`, which is an operator's own statement: an account that is opened
- * and closed again is looked at again.
+ * Time of the first check that found a closed account without subscription.
  *
- * The index holds closed accounts alone: the next to be looked at are found without reading those that are done.
+ * The subscription is the one at the vendor. The trigger forgets the time with every change of `accounts.status`, which
+ * is an operator's own statement: an account that is opened and closed again is looked at again.
+ *
+ * The index holds closed accounts alone: the next accounts to look at are found without reading the finished ones.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -1,5 +1,5 @@
 /**
- * Finds the closed accounts that are on a plan still: those that were closed before their plan ended with their
+ * Finds the closed accounts that are on a plan still: accounts that were closed before their plan ended with their
  * subscription, or by a version that left it as it was.
  */
 import { sql, type Kysely } from 'kysely';

@@ -1,6 +1,8 @@
 /**
- * Whom a delivery is about, so that deliveries about one person are never reordered (`domain/src/delivery/lane.ts`), and
- * whether a webhook wants all of its deliveries one after another.
+ * The person of a delivery, and the webhook's setting of order.
+ *
+ * With the person, deliveries about one person are never reordered (`domain/src/delivery/lane.ts`). The setting means
+ * that a webhook wants all of its deliveries one after another.
  *
  * Deliveries that older versions have logged have no person here; readers take it from their body
  * (`logged-deliveries.ts`).

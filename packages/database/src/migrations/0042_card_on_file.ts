@@ -1,6 +1,9 @@
 /**
- * Whether a card was put on file for an account, so that a purchase which nothing could pay is refused before it
- * starts; and how to find the same purchase again, so that a double click buys once.
+ * A mark for a card on file, and the index of equal purchases.
+ *
+ * With the mark, a purchase without a means of payment is refused before it starts. With the index, a double click buys
+ * once.
+ * buys once.
  *
  * Accounts from before begin without: the payment provider is asked about them.
  */

@@ -1,8 +1,8 @@
 /**
- * What is kept of anonymous visitors until somebody identifies with their id: attributes, relationships and devices. In
- * partitions of a week, by the last write, so that what is older than a month is dropped and not deleted row by row.
+ * Data of anonymous visitors until a person identifies with their id. It is attributes, relationships and devices, in
+ * partitions of a week, by the last write, so that data older than a month is dropped and not deleted row by row.
  *
- * And when which attribute of a person was written, where a visitor's trait may have to be compared with it.
+ * Also the write times of a person's attributes, for the comparison with a visitor's trait.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -25,7 +25,7 @@ export const visitors: Migration = {
     await sql`
       create index visitors_by_place on visitors (environment_id, newest_place)
         where newest_place is not null`.execute(database);
-    // Takes what no week was made for, so that an insert never fails.
+    // Takes rows without a partition of their week, so that an insert never fails.
     await sql`create table visitors_default partition of visitors default`.execute(database);
     // Made apart and then attached: attaching lets reads and writes of the others go on.
     await sql`

@@ -1,6 +1,6 @@
 /**
- * Which identifiers people had who were deleted in the last 30 days: a call that was acknowledged before the deletion, and
- * waited in the disk buffer of an intake, makes nobody of them after it.
+ * Identifiers of people who were deleted in the last 30 days. A call that was acknowledged before the deletion, and
+ * waited in the disk buffer of an intake, does not make a new person of them after it.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

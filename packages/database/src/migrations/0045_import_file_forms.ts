@@ -1,6 +1,8 @@
 /**
- * The encoding that is declared of an import's file, and what its start says about all of it, so that it is read the same
- * way wherever reading begins again. Null: an older version began to read it, as UTF-8 with commas.
+ * The declared encoding of an import's file, and its detected form.
+ *
+ * The form is found at the file's start (`worker/src/imports/file-form.ts`), so that it is read the same way each time
+ * that reading begins again. Null: an older version began to read it, as UTF-8 with commas.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

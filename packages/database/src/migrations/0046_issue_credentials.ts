@@ -1,4 +1,4 @@
-/** Which credential sent the latest call of an issue, so that its sender can be found. Null: not known, or before. */
+/** Credential of an issue's latest call. It leads to the call's sender. Null: not known, or before. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

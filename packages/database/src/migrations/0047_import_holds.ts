@@ -1,6 +1,6 @@
 /**
- * The lease of an import in a column of its own: workers of an older version, who read every file as UTF-8 with commas, see
- * in `lease_until` one that never ends, and leave the import to a worker who reads it as its form says.
+ * The lease of an import in a column of its own: workers of an older version, who read every file as UTF-8 with commas,
+ * see in `lease_until` one that never ends, and leave the import to a worker who reads it by its form.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

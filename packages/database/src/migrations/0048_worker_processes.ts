@@ -1,6 +1,8 @@
 /**
- * Which worker processes there are, so that the work of one that was killed is taken up at once and not when its leases
- * end (`maintenance/worker-processes.ts`); and which of them holds a lane.
+ * Worker processes, and the holders of lanes.
+ *
+ * So the work of a process that was killed is taken up at once and not when its leases end
+ * (`maintenance/worker-processes.ts`).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

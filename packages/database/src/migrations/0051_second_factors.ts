@@ -1,4 +1,4 @@
-/** Users have a second factor to sign in with, and a session can be opened by a token of the account. */
+/** Second factors of users. Also sessions that a token of the account opens. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,4 @@
-/** What a key was used to change is found by the key. */
+/** Index of changes by the key that made them. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,4 @@
-/** An address is one active user's. Who is invited only, or removed, keeps it from no other account. */
+/** An address belongs to one active user. A user who is only invited, or removed, does not reserve it. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,4 @@
-/** Which incoming events a webhook is told of: `domain/src/delivery/incoming-subscription.ts`. */
+/** Incoming events that a webhook wants: `domain/src/delivery/incoming-subscription.ts`. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,5 +1,5 @@
 /**
- * Which processes of the installation run, and what each says of itself every ten seconds. Without a log of changes: after a
+ * Running processes of the installation, with their reports of every ten seconds. Without a log of changes: after a
  * crash of Postgres the table is empty, and full again ten seconds later.
  */
 import { sql, type Kysely } from 'kysely';

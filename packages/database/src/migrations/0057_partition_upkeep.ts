@@ -1,8 +1,11 @@
 /**
- * Partitions are made and dropped by functions that act as the schema's owner, so that the worker's login need not own
- * the tables (`schema/database-roles.ts`). Each touches only partitions of its own tables, by their names.
+ * Makes and drops partitions by functions of the schema's owner.
  *
- * Only a worker may call them: the first three were everybody's, as functions are. Without roles the owner itself calls.
+ * They act as the owner, so that the worker's login need not own the tables (`schema/database-roles.ts`). Each touches
+ * only partitions of its own tables, by their names.
+ *
+ * Only a worker may call them: the first three were everybody's, as functions are. Without roles the owner itself
+ * calls.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -15,7 +18,7 @@ const MAKERS = [
 
 export const partitionUpkeep: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
-    // Names are looked up where the tables are, and never among the caller's temporary tables first.
+    // Names are looked up in the tables' schema, and never among the caller's temporary tables first.
     const { rows } = await sql<{ name: string }>`
       select quote_ident(current_schema()) as name`.execute(database);
     const path = sql.raw(`search_path = ${rows[0]?.name ?? 'public'}, pg_temp`);
@@ -51,7 +54,7 @@ export const partitionUpkeep: Migration = {
         perform require_partition(parent, partition_name);
       end
       $body$`.execute(database);
-    // With its indexes and its bounds, so that attaching it has nothing to look at.
+    // With its indexes and its bounds, so that attaching it needs no scan.
     await sql`
       create function make_kept_delivery_partition(parent text, partition_name text, partition_day date) returns void
       language plpgsql security definer set ${path} as $body$

@@ -5,14 +5,15 @@
  * Advisory locks have two modes, so merges would exclude each other by one of them. There are sixteen: events share all, and
  * each merge takes one that no other merge has. A seventeenth merge at the same time waits for one of the others.
  *
- * Processes of the version before still lock `merge_gate`: whoever keeps merges off takes its side of that one too.
+ * Processes of the version before still lock `merge_gate`: a transaction that keeps merges off takes its side of that
+ * one too.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
 /** Events share them, the merge of that number has it alone. */
 const GATES = sql.lit(0x51_1c_e0_02);
-/** Which merge has which number. */
+/** Numbers of merges. */
 const MERGES = sql.lit(0x51_1c_e0_03);
 const LAST = sql.lit(15);
 

@@ -1,6 +1,7 @@
 /**
- * Whether rows came before their partition is asked with a column: `select from` without any is refused by Citus where several
- * nodes have the rows. The functions keep whose they are and where they look names up.
+ * Partition functions that Citus accepts. They select a column when they look for rows that came before their
+ * partition: Citus refuses `select from` without any if several nodes have the rows. The functions keep their owner and
+ * their `search_path`.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

@@ -21,7 +21,7 @@ export const eventTypes: Migration = {
       create unique index event_types_current on event_types (environment_id, name) where is_current`.execute(
       database,
     );
-    // Grows with each change of the workspace's types, so that intake reads those that it does not know.
+    // Grows with each change of the workspace's types, so that intake reads only new changes.
     await sql`
       create table event_type_sets (
         environment_id int primary key,

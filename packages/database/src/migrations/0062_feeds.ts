@@ -11,7 +11,7 @@ export const feeds: Migration = {
     await sql`
       create unique index webhooks_feeds on webhooks (environment_id, feed_name)
        where feed_name is not null and deleted_at is null`.execute(database);
-    // How large a part of a feed's log is, so that nobody has to add it up again.
+    // The size of a part of a feed's log, so that it is measured only once.
     await sql`
       create table feed_chunks (
         environment_id int not null,

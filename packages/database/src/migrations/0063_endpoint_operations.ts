@@ -1,4 +1,4 @@
-/** What an endpoint may decide: after how many days of failure it is disabled, and how its deliveries are signed. */
+/** Settings of an endpoint: days of failure until it is disabled, and its signature schemes. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

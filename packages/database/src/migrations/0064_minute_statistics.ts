@@ -1,10 +1,12 @@
 /**
- * What happened in each minute of a workspace, for the charts of its owner: what was applied and refused, by name, and what
- * was delivered, by webhook. Counts and no events: nothing is charged by them.
+ * Statistics of each minute of a workspace, for its owner's charts.
  *
- * A process adds up its own and writes the sums over its earlier ones, so a write that is repeated counts nothing twice. Whoever
- * reads adds the processes up. A row of all names (the empty one) and of all webhooks (0) stands beside the others, so that a
- * chart of a month reads a row a minute.
+ * They count applied and refused calls, by name, and deliveries, by webhook. They are counts, not events, and no charge
+ * depends on them.
+ *
+ * A process adds up its own and writes the sums over its earlier ones, so a repeated write is not counted twice.
+ * Readers add the processes up. A row of all names (the empty one) and of all webhooks (0) stands beside the others, so
+ * that a chart of a month reads a row a minute.
  *
  * Rows come in the order of time, so an index of their age by blocks is a few kilobytes.
  */

@@ -4,7 +4,7 @@ import type { Migration } from 'kysely/migration';
 
 export const failingCountsFrom: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
-    // Null: since the first failure. A row of before has no other time, so nothing is written.
+    // Null: since the first failure. An earlier row has no other time, so the migration writes no row.
     await sql`alter table webhooks add column failing_counts_from timestamptz`.execute(database);
   },
 };

@@ -1,6 +1,8 @@
 /**
- * How a webhook proves to its endpoint who sends (client certificate, OAuth2), which authority it trusts, and the token
- * that is in force.
+ * Credentials of a webhook for its endpoint, and its access token.
+ *
+ * The credentials prove the sender (client certificate, OAuth2) and name the authority that the webhook trusts. The
+ * token is the one in force.
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

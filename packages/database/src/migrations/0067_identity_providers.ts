@@ -1,4 +1,4 @@
-/** Accounts have an identity provider, by which their users sign in to the console. */
+/** Identity providers of accounts, for the sign-in to the console. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

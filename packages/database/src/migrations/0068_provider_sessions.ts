@@ -1,4 +1,4 @@
-/** What ends the sessions of an identity provider: their email domain, its daily proof, and the sign-out at the provider. */
+/** Ends of a provider's sessions: their email domain, its daily proof, and the sign-out at the provider. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 

@@ -1,4 +1,4 @@
-/** Logins of programs by a code, and credentials that act for a user. */
+/** Logins of programs by a code. Also credentials that act for a user. */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
