@@ -1,5 +1,5 @@
 /**
- * Waits for a Postgres that is away at the start of a process.
+ * Waits for an absent Postgres at the start of a process.
  * It may be in a power cut, recovery, a restore or a failover. If the process ended instead, its platform would restart
  * it with pauses that grow to minutes.
  *

@@ -1,9 +1,8 @@
 /**
- * A mark for a card on file, and the index of equal purchases.
+ * Mark of a card on file, and index of equal purchases.
  *
  * With the mark, a purchase without a means of payment is refused before it starts. With the index, a double click buys
  * once.
- * buys once.
  *
  * Accounts from before begin without: the payment provider is asked about them.
  */
