@@ -1,10 +1,10 @@
 /**
- * Access tokens: what a service account's token is exchanged for. A JWT (RFC 7519, HS256 only) that
- * names the token it came from and may only narrow it. It lives 15 minutes and ends with that token, also where only
- * the token's secret ends, by a rotation.
+ * Access tokens: short-lived tokens that a service account's token is exchanged for.
  *
- * The header is a constant and is compared as such, so that no other algorithm is ever considered.
- * Pure.
+ * A JWT (RFC 7519, HS256 only) that names the token it came from and may only narrow it. It lives 15 minutes and ends
+ * with that token, also if only the token's secret ends, by a rotation.
+ *
+ * The header is a constant and is compared as such, so that no other algorithm is ever considered. Pure.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ export const ACCESS_TOKEN_LIFETIME_MS = 15 * 60_000;
 /** Between the clocks of two API processes. */
 const CLOCK_DIFFERENCE_MS_MAX = 60_000;
 
-/** What an access token says. */
+/** The claims of an access token. */
 export interface AccessClaims {
   readonly accountId: number;
   readonly credentialId: number;
@@ -35,10 +35,7 @@ const payload = z.object({
   exp: z.int(),
 });
 
-/**
- * Tells one secret of a token from the next: 96 bits of its SHA-256, which name the secret and do not help to find
- * it.
- */
+/** Identifies one secret of a token: 96 bits of its SHA-256, which name the secret and do not help to find it. */
 export const secretTagOf = (secretHash: Buffer): string =>
   secretHash.subarray(0, 12).toString('base64url');
 
@@ -64,10 +61,10 @@ export function signAccessToken(
   return `${signed}.${sign(secret, signed).toString('base64url')}`;
 }
 
-/** True where it has the shape of an access token, whoever made it. */
+/** True if it has the shape of an access token, even if another party made it. */
 export const looksLikeAccessToken = (token: string): boolean => token.startsWith(`${HEADER}.`);
 
-/** What the token says; undefined where we did not sign it or it has expired. */
+/** The claims of the token; undefined if we did not sign it or it has expired. */
 export function readAccessToken(
   secret: string,
   token: string,
@@ -79,7 +76,7 @@ export function readAccessToken(
   const expected = Buffer.from(sign(secret, `${header}.${body}`).toString('base64url'));
   const given = Buffer.from(signature);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-  // Signed by us: whatever it says, we wrote.
+  // Signed by us, so we wrote all of its content.
   const claims = payload.parse(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
   const expiresAtMs = claims.exp * 1000;
   // One from the future was issued before the clock of this machine was set back: it must not live longer for it.

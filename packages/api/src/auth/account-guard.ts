@@ -1,23 +1,15 @@
 /**
- * The guard of the account routes: bearer token → whose account, and whether this route is theirs
- * to call (`account-conventions.md` §3.1).
+ * The guard of the account routes: bearer token → account and rights (`account-conventions.md` §3.1).
  *
- * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
- * `config: { access: { role } }` (and `scope` where the role is not enough). In the handler read
- * `accountCallerOf(request)`, and `originOf(request)` for the audit log. A route without `access` keeps the process
- * from starting. `:account_id` in a path is compared here; whatever else a path names the handler looks up **with**
- * `accountCallerOf(request).accountId`, and answers 404 (`notFound`) where it is not that account's.
- *
- * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names
- * another account, without asking whether it exists, so that neither body nor time tells; 403 from an address that
- * the token does not allow, for writing with a read-only token, for too low a role, for a missing
- * scope. All before the body is read. What else a route refuses is checked once the body is read, and before a kept
- * answer is sent ({@link refuseWhatIsBeyond}).
- *
- * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
- * looked up by its SHA-256 and remembered for a second: revoking takes effect within that. A user's session in the
- * console (`session-door.ts`) opens the same routes by the user's role, without scopes. A session that a token opened has
- * the token's.
+ * Declare routes on a scope that `guardAccounts` was called on, each with `config: { access: { role } }` (and `scope`
+ * if the role is not enough). In the handler read `accountCallerOf(request)`, and `originOf(request)` for the audit
+ * log. A route without `access` keeps the process from starting. `:account_id` in a path is compared here. The handler
+ * looks up everything else in a path **with** `accountCallerOf(request).accountId`, and answers 404 (`notFound`) if it
+ * is another account's.
+ * Order of the answers, all before the body is read: 401 without a token in force, 429 over the rate (`call-rate.ts`),
+ * 404 if the path names another account, 403 for the token's addresses, read-only mode, role or scope. The 404 does not
+ * depend on whether that account exists, so neither body nor time shows it. A route's other refusals follow once the
+ * body is read, and before a kept answer is sent ({@link refuseWhatIsBeyond}).
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
@@ -44,13 +36,13 @@ import type { RefusedCredentials } from './refused-credentials.ts';
 import { createSessionDoor, SECOND_FACTOR_MISSING, sessionSubject } from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-/** What a route asks of its caller. */
+/** Requirements of a route on its caller. */
 export interface Access {
   /** The lowest role that may call it. */
   readonly role: Role;
-  /** Must be among the token's scopes, whatever its role. */
+  /** Must be among the token's scopes, for every role. */
   readonly scope?: Scope;
-  /** Why the caller may not have what the call asks for, judged by its path and body; undefined where it may. */
+  /** Reason to refuse the call, judged by its path and body; undefined if the caller may make it. */
   readonly refuse?: (request: FastifyRequest) => Problem | undefined | Promise<Problem | undefined>;
 }
 
@@ -71,12 +63,12 @@ export interface AccountCaller extends Omit<
 
 export interface AccountGuardEffects {
   readonly database: Database;
-  /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
+  /** Calls that one token may make a minute, at all processes together. 0: no limit. */
   readonly ratePerMinute: number;
   /** Signs access tokens, among other things (`API_SECRET`). */
   readonly secret: string;
   readonly now: () => number;
-  /** Milliseconds that never go back, for what is remembered for a while. */
+  /** Milliseconds that never go back, for caches. */
   readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
   /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
@@ -183,14 +175,14 @@ function describeAccess({ role, scope }: Access): string {
   return `Needs the role ${enough.join(' or ')}.`;
 }
 
-/** Whose call it is, where it has passed the guard. */
+/** The caller, if the call has passed the guard. */
 export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCaller {
   if (!accountCaller)
     throw new Error('a route that needs an account stands outside the scope that guards');
   return accountCaller;
 }
 
-/** Who made the call and how it came, for the record of the change that it makes (`recordChange`). */
+/** Caller and address of the call, for the record of the change that it makes (`recordChange`). */
 export function originOf(request: FastifyRequest): ChangeOrigin {
   const { serviceAccountId, credentialId, session } = accountCallerOf(request);
   return {
@@ -231,7 +223,10 @@ const isOfOperator = (
   operatorAccountIds: readonly number[],
 ): boolean => userId !== null && role === 'account_admin' && operatorAccountIds.includes(accountId);
 
-/** Counts the calls of a token together with those of the access tokens made from it, and of the sessions that it opened. */
+/**
+ * Counts the calls of a token together with the calls of the access tokens made from it, and of the sessions that it
+ * opened.
+ */
 export function createTokenRate({
   database,
   ratePerMinute,
@@ -249,7 +244,11 @@ export function createTokenRate({
   );
 }
 
-/** `Authorization` → who it is; undefined where it opens nothing now. */
+/**
+ * `Authorization` → the caller. Undefined if the token is not in force. Tokens are `sa_live_…`/`sa_sandbox_…` or exchanged
+ * ones (`access-token.ts`), looked up by SHA-256 and remembered for a second: revoking takes effect within that. A user's
+ * session (`session-door.ts`) opens the same routes by the user's role, without scopes; a token's session has the token's.
+ */
 export function createAuthenticate({
   database,
   secret,
@@ -296,7 +295,7 @@ function isInForce(token: AccountToken | undefined, nowMs: number): token is Acc
   return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
 }
 
-/** Why the caller may not make this call; undefined where it may. */
+/** Reason to refuse the call; undefined if the caller may make it. */
 function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undefined {
   const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
   if (accountId !== undefined && accountId !== String(caller.accountId))

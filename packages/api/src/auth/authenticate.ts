@@ -1,12 +1,12 @@
 /**
- * Bearer key → the workspace it opens, as often as a key may call.
+ * Bearer key → workspace, within the rate of the key.
  *
- * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
- * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
+ * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison leaks by its time. A
+ * key is remembered for a second: revoking one takes effect within that.
  *
  * A user's session in the console (`session-door.ts`) opens the workspace that `X-Sluice-Workspace` names, one of the
- * user's. Another page cannot send that header. A read needs no role, a write the route's `config.capability`, or
- * else `workspace.manage`. A session of the portal (`portal-door.ts`) opens the webhooks of its link.
+ * user's. Another page cannot send that header. A read needs no role, a write the route's `config.capability`, or else
+ * `workspace.manage`. A session of the portal (`portal-door.ts`) opens the webhooks of its link.
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
@@ -49,7 +49,7 @@ export interface Caller {
   readonly environmentId: number;
   /** Of the key, or of the token that opened the session; null in a session of a user. */
   readonly credentialId: number | null;
-  /** What its owner calls the key or the token, or the email of the user, for the record of what was done. */
+  /** Name of the key or the token, or email of the user, for the audit log. */
   readonly name: string;
   /** Null for a key, and in the portal. */
   readonly session: ConsoleSession | null;
@@ -59,7 +59,10 @@ export interface Caller {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a user needs to make this write of a workspace; absent: `workspace.manage`. `workspace.read`: it is no write. */
+    /**
+     * Capability that a user needs for this write of a workspace. Absent: `workspace.manage`. `workspace.read` marks a
+     * read.
+     */
     capability?: Capability;
   }
   interface FastifyRequest {
@@ -70,12 +73,12 @@ declare module 'fastify' {
 
 export interface AuthenticateEffects {
   readonly database: Database;
-  /** Calls that one key may make a second, at all processes together; 0: as many as it likes. */
+  /** Calls that one key may make a second, at all processes together. 0: no limit. */
   readonly keyRatePerSecond: number;
   readonly now: () => number;
   readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
-  /** Calls that one session may make a minute, at all processes together; 0: as many as it likes. */
+  /** Calls that one session may make a minute, at all processes together. 0: no limit. */
   readonly ratePerMinute: number;
   /** Names for which the demo opens however a call came (`DEMO_HOSTS`). */
   readonly demoHosts: readonly string[];
@@ -83,7 +86,7 @@ export interface AuthenticateEffects {
 
 /**
  * Guards every route that is declared on `scope` from now on with an app key or a session: 401 without one in force,
- * 403 where the user or the key may not, 429 where it calls too often.
+ * 403 if the user or the key may not, 429 if it calls too often.
  */
 export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffects): void {
   scope.addHook('onRoute', (route) => {
@@ -186,13 +189,13 @@ function authenticateCaller({
   };
 }
 
-/** Without a key, or with one that opens nothing now. */
+/** Without a key, or with one that is not in force. */
 export const NOT_IN_FORCE: Problem = {
   code: 'unauthorized',
   message: 'unauthorized: the bearer key is missing or not in force',
 };
 
-/** The workspace that a call of a session is about, or why there is none. */
+/** The workspace of a session's call, or the problem if it names no valid one. */
 function workspaceWanted(
   { headers }: FastifyRequest,
   { environmentIds }: ConsoleSession,
@@ -210,7 +213,7 @@ function workspaceWanted(
   return environmentIds.find((each) => String(each) === given) ?? NOT_OWNED;
 }
 
-/** Whether there is such a workspace is not told. */
+/** The answer does not show whether there is such a workspace. */
 const NOT_OWNED: Problem = {
   code: 'environment_not_owned',
   message: 'X-Sluice-Workspace must be the id of one of your workspaces',
@@ -238,7 +241,7 @@ export async function isCallerInForce(
   database: Database,
 ): Promise<boolean> {
   const { session: opened, environmentId, portal } = callerOf(request);
-  // Nothing that goes on for long is open to it.
+  // Long calls are closed to the portal.
   if (portal) return false;
   if (opened) {
     const session = await findOpenSession(request, database);
@@ -250,7 +253,7 @@ export async function isCallerInForce(
   return key !== undefined && !refuseUse(request, key, 'key');
 }
 
-/** The key as it was sent; undefined where there is none. */
+/** The key as it was sent; undefined if there is no key. */
 function bearerToken({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
 }
@@ -260,7 +263,7 @@ export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
 }
 
-/** The caller: what its key is called, the email of the user, or `acme in the portal`. */
+/** Name of the caller: the key's name, the email of the user, or `acme in the portal`. */
 export function callerNameOf(request: FastifyRequest): string {
   const { name, portal } = callerOf(request);
   return portal ? nameInPortal(name) : name;
@@ -274,7 +277,7 @@ export function agentOf(request: FastifyRequest): string {
   return session.userId === null ? `with the token "${name}"` : `by ${name}`;
 }
 
-/** Who changes something by this call, for the audit log. */
+/** Actor of a change by this call, for the audit log. */
 export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
   const { credentialId } = callerOf(request);
   return {
@@ -303,7 +306,7 @@ export function webhookScopeOf(request: FastifyRequest): WebhookScope {
     : { of: 'application', applicationId, portalLinkId };
 }
 
-/** What the link allows that the call was made by; null where it was made by none. */
+/** The rights of the portal link that the call was made by; null outside the portal. */
 export const portalOf = (request: FastifyRequest): PortalSession | null => callerOf(request).portal;
 
 function callerOf({ caller }: FastifyRequest): Caller {

@@ -1,17 +1,18 @@
 /**
- * How many calls a key, a token or an IP address may make in a window of time: one count for all processes.
+ * Limits the calls of a key, a token or an IP address.
  *
- * The count is a row of Postgres (`database/src/changes/call-counts.ts`), and each process takes calls from it in blocks of a
- * thousandth of the limit. So limits up to a thousand are counted one by one and are exact; of a larger limit an idle
- * process may hold back a thousandth. The cost of counting is bounded by the limit, and once a window is used up
- * nothing is asked any more. Calls that come while the count is asked for share the next question. Windows begin at
- * full multiples of their length, so that all processes mean the same one.
+ * One count in a window of time holds for all processes. It is a row of Postgres
+ * (`database/src/changes/call-counts.ts`), and each process takes calls from it in blocks of a thousandth of the limit.
+ * So limits up to a thousand are counted one by one and are exact; of a larger limit an idle process may hold back a
+ * thousandth. The limit bounds the cost of counting, and once a window is used up Postgres is not asked any more. Calls
+ * that come while the count is asked for share the next question. Windows begin at full multiples of their length, so
+ * that all processes mean the same one.
  */
 import { takeCalls } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
 
 export interface CallLimitOptions {
-  /** What is limited, in the count's name. */
+  /** The limited thing, in the count's name. */
   readonly name: string;
   readonly countMax: number;
   readonly windowMs: number;
@@ -65,7 +66,7 @@ export class CallLimit {
     this.#blockSize = Math.max(1, Math.floor(options.countMax / BLOCKS_A_WINDOW));
   }
 
-  /** Counts one call. Rejects where Postgres does not answer. */
+  /** Counts one call. Rejects if Postgres does not answer. */
   async take(subject: string | number): Promise<CallStanding> {
     const { now, windowMs } = this.#options;
     const nowMs = now();
@@ -97,7 +98,7 @@ export class CallLimit {
     return asked;
   }
 
-  /** One question at a time, until nobody waits. */
+  /** One question at a time, until no call waits. */
   async #takeBlocks(name: string, count: Count, windowStartedAtMs: number): Promise<void> {
     const { countMax } = this.#options;
     count.isAsking = true;

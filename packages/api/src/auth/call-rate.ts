@@ -1,20 +1,20 @@
 /**
- * How often one key or token may call: every answer tells what is left, one call too many is 429. How calls are
- * counted: `call-limit.ts`.
+ * Rate of one key or token: every answer has the remaining calls, one call too many is 429. `call-limit.ts` counts the
+ * calls.
  */
 import type { FastifyReply } from 'fastify';
 import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import type { Problem } from '../http/problem.ts';
 
-/** Counts a call and says in the headers what is left; a problem where it is one too many. */
+/** Counts a call and writes the remaining calls into the headers; a problem if it is one too many. */
 export type CallRate = (
   reply: FastifyReply,
   subject: number | string,
 ) => Promise<Problem | undefined>;
 
 /**
- * @param options - `countMax` 0: as many as they like, and nothing is counted.
- * @param message - for whoever calls too often.
+ * @param options - `countMax` 0: no limit, and calls are not counted.
+ * @param message - for a caller who calls too often.
  */
 export function createCallRate(options: CallLimitOptions, message: string): CallRate {
   if (options.countMax === 0) return async () => undefined;

@@ -1,4 +1,4 @@
-/** The demo's tokens open nothing to a call that comes from elsewhere (`domain/src/accounts/demo-calls.ts`). */
+/** Refuses the demo's tokens for calls from elsewhere (`domain/src/accounts/demo-calls.ts`). */
 import { DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 import type { IncomingHttpHeaders } from 'node:http';

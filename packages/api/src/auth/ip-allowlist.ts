@@ -1,4 +1,7 @@
-/** Addresses that a token may be used from: CIDR blocks and single addresses, well formed; none: from anywhere. Pure. */
+/**
+ * Addresses that a token may be used from: well-formed CIDR blocks and single addresses. An empty list allows any
+ * address. Pure.
+ */
 import { BlockList, isIPv6 } from 'node:net';
 
 export function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean {
@@ -6,8 +9,8 @@ export function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean
 }
 
 /**
- * True where one allowlist admits nobody whom the other keeps out. Each block must lie in a single block of the
- * other, of the same family: blocks that cover it only together do not count.
+ * True if one allowlist admits no address that the other keeps out. Each block must lie in a single block of the other,
+ * of the same family: blocks that cover it only together do not count.
  */
 export function isWithinAllowlist(inner: readonly string[], outer: readonly string[]): boolean {
   if (outer.length === 0) return true;

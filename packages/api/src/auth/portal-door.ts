@@ -1,12 +1,12 @@
 /**
- * `X-Sluice-Portal` and its cookie → the session of the portal that is open: the third door beside key and console, into the
- * webhooks of one link. The guard of the workspace routes (`authenticate.ts`) asks it first.
+ * `X-Sluice-Portal` and its cookie → the open session of the portal.
  *
- * Closed unless a route says otherwise: a route is open to the portal where its `config.isInPortal` is true, a write also
- * where the link allows its `config.capability`. The webhook of the path is asked for in the statement that finds the session,
- * beside the tenant, so each call is judged by what the link opens now. No other route reads the cookie.
+ * It is the third door beside key and console, into the webhooks of one link. The guard of the workspace routes
+ * (`authenticate.ts`) asks it first. A route is open to the portal only if its `config.isInPortal` is true, a write
+ * also only if the link allows its `config.capability`. The statement that finds the session also checks the webhook of
+ * the path, beside the tenant, so each call is judged by the link's present rights. No other route reads the cookie.
  *
- * The page names its link in the header. No page of others can send that, and a page that is still open when the
+ * The page names its link in the header. A page of others cannot send that, and a page that is still open when the
  * browser has opened another link is refused instead of showing the other customer's webhooks.
  */
 import { findPortalSession, type PortalSession } from '@sluice/database/webhooks/portal-sessions';
@@ -31,7 +31,7 @@ declare module 'fastify' {
 export type PortalReading =
   | { readonly outcome: 'none' }
   | { readonly outcome: 'open'; readonly session: PortalSession; readonly refusal?: Problem }
-  /** @property text - the cookie, where it opens nothing. */
+  /** @property text - the cookie, if it is not in force. */
   | { readonly outcome: 'refused'; readonly problem: Problem; readonly text?: string };
 
 const HEADER = /^([1-9]\d{0,9})\/([\w-]{1,64})$/;
@@ -67,7 +67,7 @@ export function portalCookieHeader(visit: Visit, text?: string): string {
   ].join('; ');
 }
 
-/** What the session may do, in the words of the console. */
+/** The session's rights, in the words of the console. */
 export const capabilitiesOfPortal = ({
   capabilities,
 }: Pick<PortalSession, 'capabilities'>): Capability[] =>
@@ -93,7 +93,7 @@ export const createPortalDoor =
     return { outcome: 'open', session, ...(refusal && { refusal }) };
   };
 
-/** Of the path, whose text has not been checked yet; null where it names none. */
+/** Of the path, whose text has not been checked yet; null if it names no webhook. */
 function webhookOf({ params }: FastifyRequest): number | null | 'none_such' {
   const given = (params as { readonly webhook_id?: string }).webhook_id;
   if (given === undefined) return null;
@@ -117,7 +117,10 @@ function refuse(
   };
 }
 
-/** One answer for a link that is over, of another workspace, or opened elsewhere: none tells whether there is such a link. */
+/**
+ * One answer for a link that is over, of another workspace, or opened elsewhere: it does not show whether there is such
+ * a link.
+ */
 export const LINK_OVER: Problem = {
   code: 'unauthorized',
   message: 'the link has ended; open the portal again from the page of its sender',

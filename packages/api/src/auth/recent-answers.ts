@@ -1,9 +1,8 @@
 /**
- * Answers kept for a moment, so that a question asked a thousand times a second reaches Postgres
- * once.
+ * Answers kept for a moment. A question asked a thousand times a second reaches Postgres once.
  *
  * Invariant: no answer is older than `ttlMs`, counted from when its question was *asked*, since it does not know of
- * later changes. Simultaneous askers share one question. Failures and "there is none" are not kept.
+ * later changes. Simultaneous askers share one question. Failures and empty answers are not kept.
  */
 
 export interface RecentAnswersOptions {
@@ -22,7 +21,7 @@ export class RecentAnswers<Answer> {
     this.#options = options;
   }
 
-  /** The recent answer for `key`, else what `ask` resolves to. */
+  /** The recent answer for `key`, else the one that `ask` resolves to. */
   async get(key: string, ask: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
     const askedAtMs = this.#options.monotonicNow();
     const recent = this.#answers.get(key);

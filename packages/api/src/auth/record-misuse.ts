@@ -1,8 +1,10 @@
 /**
- * Writes into the audit log of the account that owns a token that it was used on another account. Nothing is written to
- * the account that was asked for: anybody could fill its log.
+ * Records that a token was used on another account.
  *
- * At most once for each token and hour, over all API processes: their count in Postgres says who is the first.
+ * The entry is in the audit log of the account that owns the token. The log of the other account gets no entry: any
+ * caller could fill it.
+ *
+ * At most once for each token and hour, over all API processes: their count in Postgres decides which one is first.
  */
 import type { AccountToken } from '@sluice/database/accounts/account-tokens';
 import { takeCalls } from '@sluice/database/changes/call-counts';

@@ -1,4 +1,4 @@
-/** When and from where a token was last used, by its own calls and by those of the sessions that it opened. */
+/** Time and address of a token's last use. Its sessions' calls count too. */
 import { recordCredentialUse } from '@sluice/database/accounts/account-tokens';
 import type { Database } from '@sluice/database/connection/connection';
 import type { FastifyRequest } from 'fastify';

@@ -1,8 +1,8 @@
 /**
  * Credentials that were refused: counted by reason, logged now and then, and limited by the caller's address.
  *
- * Only wrong ones are limited: a caller who shares an address with somebody who guesses (a company's proxy) passes with a
- * token in force. Counted in this process alone, because a guess that fails costs nothing else.
+ * Only wrong ones are limited: a caller who shares an address with a guesser (a company's proxy) passes with a token in
+ * force. Counted in this process alone, because a guess that fails has no other cost.
  */
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
@@ -11,7 +11,7 @@ import type { Problem } from '../http/problem.ts';
 
 export type RefusalReason =
   | 'missing'
-  /** It opens nothing: unknown, revoked, expired, or of a closed account. */
+  /** It is not in force: unknown, revoked, expired, or of a closed account. */
   | 'not_in_force'
   | 'other_account'
   | 'ip_not_allowed'
@@ -67,8 +67,8 @@ export class RefusedCredentials {
   }
 
   /**
-   * Answers a call whose credentials open nothing: `problem`, or 429 beyond the limit of its address. Right ones from an
-   * address that they do not allow are no guess.
+   * Answers a call whose credentials are not in force: `problem`, or 429 beyond the limit of its address. Right
+   * credentials from an address that they do not allow are no guess.
    */
   refuse(
     request: FastifyRequest,
@@ -80,7 +80,7 @@ export class RefusedCredentials {
       this.note(request, 'ip_not_allowed', text);
       return sendProblem(request, reply, problem);
     }
-    // A call without credentials guesses nothing.
+    // A call without credentials is no guess.
     const retryAfterSeconds = text === undefined ? undefined : this.#countGuess(request.ip);
     if (retryAfterSeconds === undefined) {
       this.note(request, text === undefined ? 'missing' : 'not_in_force', text);

@@ -1,4 +1,4 @@
-/** What a credential may be bound to, whatever else it may: reads alone, and addresses. */
+/** Restrictions of a credential beside its rights: to reads, and to addresses. */
 import type { FastifyRequest } from 'fastify';
 import { isRead } from '../http/call-kind.ts';
 import type { Problem } from '../http/problem.ts';
@@ -7,14 +7,14 @@ import { isAllowedFrom } from './ip-allowlist.ts';
 export interface RestrictedUse {
   /** For calls that only read. */
   readonly isReadOnly: boolean;
-  /** Addresses and CIDR blocks that it may be used from; empty: from anywhere. */
+  /** Addresses and CIDR blocks that it may be used from. Empty: any address. */
   readonly ipAllowlist: readonly string[];
 }
 
 /**
- * Why the call may not be made with it; undefined where it may.
+ * Reason why the call may not be made with it; undefined if it may.
  *
- * @param what - how the message calls the credential.
+ * @param what - name of the credential in the message.
  */
 export function refuseUse(
   request: FastifyRequest,

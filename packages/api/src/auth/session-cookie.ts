@@ -1,5 +1,5 @@
 /**
- * The cookie of a session in the console, and the origins that may use it. Pure but for the random draw.
+ * Session cookie of the console, and the origins that may use it. Pure, except for the random draw.
  *
  * By HTTPS its name has the prefix `__Host-`, so no other host of the domain can set it. By HTTP it is for this machine
  * alone, and the name has the port, since browsers share cookies among the ports of a host. A browser sends it with the
@@ -18,7 +18,7 @@ const LIFETIME_SECONDS = 7 * 86_400;
 const SIGN_IN_SECONDS = 600;
 const SIGN_IN = '-sign-in';
 
-/** As Fastify gives them: behind a trusted proxy they are what the browser sees. */
+/** As Fastify gives them: behind a trusted proxy they have the browser's view. */
 export interface Visit {
   readonly method: string;
   readonly protocol: string;
@@ -41,15 +41,15 @@ function cookieName({ protocol, host }: Pick<Visit, 'protocol' | 'host'>, kind =
   return `sluice${kind}-${/:(\d+)$/.exec(host)?.[1] ?? '80'}`;
 }
 
-/** The cookie's text; undefined where there is none. */
+/** The cookie's text; undefined if there is no cookie. */
 export const readSessionCookie = (visit: Visit): string | undefined =>
   readCookie(visit, cookieName(visit));
 
-/** Binds a sign-in by an identity provider to the browser that began it; undefined where there is none. */
+/** Binds a sign-in by an identity provider to the browser that began it; undefined if there is no cookie. */
 export const readSignInCookie = (visit: Visit): string | undefined =>
   readCookie(visit, cookieName(visit, SIGN_IN));
 
-/** Of several with the name none is believed. */
+/** Undefined if there are several with the name: it cannot be known which one is ours. */
 export function readCookie({ headers }: Pick<Visit, 'headers'>, name: string): string | undefined {
   const { cookie } = headers;
   if (typeof cookie !== 'string') return undefined;
@@ -110,7 +110,7 @@ export function refuseVisit({ method, protocol, host, headers }: Visit): Problem
   return undefined;
 }
 
-/** A call says once who makes it. */
+/** A call names its caller once. */
 export const TWO_CALLERS: Problem = invalidRequest([
   {
     field: 'Authorization',

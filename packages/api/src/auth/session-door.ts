@@ -1,6 +1,6 @@
 /**
- * Cookie → the session that is open: the second door beside the bearer token, for the guards of account and workspace
- * (`account-guard.ts`, `authenticate.ts`). Each call asks Postgres, so a session that is ended opens nothing from then on.
+ * Cookie → the open session: the second door beside the bearer token, for the guards of account and workspace
+ * (`account-guard.ts`, `authenticate.ts`). Each call asks Postgres, so a session that is ended is refused from then on.
  */
 import { findConsoleSession, type ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
@@ -19,12 +19,12 @@ export interface SessionDoorEffects extends UseRecorderEffects {
 }
 
 export type SessionReading =
-  /** There is no cookie: the call is made by a token, or by nobody. */
+  /** There is no cookie: the call has a token, or no credentials. */
   | { readonly outcome: 'none' }
   | { readonly outcome: 'open'; readonly session: ConsoleSession }
-  /** Signed in by one factor where there must be two: it opens the way to the second one, and nothing else. */
+  /** Signed in by one factor if there must be two: it only opens the way to the second one. */
   | { readonly outcome: 'incomplete'; readonly session: ConsoleSession }
-  /** @property text - the cookie, where it opens nothing, or nothing to this address. */
+  /** @property text - the cookie, if it is not in force, or not for this address. */
   | { readonly outcome: 'refused'; readonly problem: Problem; readonly text?: string };
 
 export type ReadSession = (request: FastifyRequest) => Promise<SessionReading>;
@@ -72,22 +72,22 @@ export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
   };
 }
 
-/** What a call of an incomplete session is answered. */
+/** Answer to a call of an incomplete session. */
 export const SECOND_FACTOR_MISSING: Problem = {
   code: 'forbidden',
   message: 'the sign-in is not complete: the second factor is missing; the console asks for it',
 };
 
 /**
- * What the calls of a session are counted by, together in both halves: those of a token's sessions with the token's own, so
- * that a token may not call more often by having opened many.
+ * The subject that counts the calls of a session, together in both halves. A token's sessions share the token's own
+ * subject, so that a token may not call more often by opening many sessions.
  */
 export const sessionSubject = ({ sessionId, credentialId }: ConsoleSession): number | string =>
   credentialId ?? `session ${sessionId}`;
 
 /**
- * Asks anew, for a call that goes on for long: its session as it is now; undefined where it is over, incomplete, or may
- * not be used from the address of the call any more.
+ * The session as it is now, for a call that goes on for long. Undefined if it is over, incomplete, or may not be used
+ * from the address of the call any more.
  */
 export async function findOpenSession(
   request: FastifyRequest,
