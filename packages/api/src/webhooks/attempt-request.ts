@@ -1,7 +1,7 @@
 /**
- * `…/deliveries/{sequence}/attempts/{attempt}/request`: what an attempt sent, for the console. The body is as it was sent.
- * The headers are made again from the webhook as it is configured now: the signature is shown where its key is the one that
- * signed then, the names of the webhook's own headers without their values.
+ * `…/deliveries/{sequence}/attempts/{attempt}/request`: the request of an attempt, for the console. The body is as it
+ * was sent. The headers are made again from the webhook as it is configured now. The signature is shown if its key is
+ * the one that signed then. The webhook's own headers are shown without their values.
  */
 import { createHmac } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';

@@ -1,4 +1,4 @@
-/** Which incoming events a webhook is told of, between the wire and the row (`domain/src/delivery/incoming-event.ts`). */
+/** Incoming events that a webhook wants, between wire and row (`domain/src/delivery/incoming-event.ts`). */
 import type { Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { z } from 'zod';
@@ -30,7 +30,7 @@ export const incomingFields = {
   }),
 };
 
-/** As `incomingFields` where nothing is given. */
+/** As `incomingFields`, if the body has no such field. */
 export const newIncomingFields = {
   event_names: incomingFields.event_names.default(null),
   with_imports: incomingFields.with_imports.default(false),
@@ -57,7 +57,7 @@ type IncomingSettings = Pick<
   'eventNames' | 'withImports' | 'withLate' | 'withPersonAttributes'
 >;
 
-/** What is given, as the row has it. */
+/** The given fields, as the row has them. */
 export function incomingOf(body: IncomingInBody): Partial<IncomingSettings> {
   const { event_names: names, with_imports: withImports, with_late: withLate } = body;
   const { with_person_attributes: withPersonAttributes } = body;

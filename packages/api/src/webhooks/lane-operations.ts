@@ -1,8 +1,8 @@
 /**
- * `GET …/state` and what an operator may do about it: probe now, skip the head, resend, send a test.
+ * `GET …/state` and an operator's actions: probe now, skip the head, resend, send a test.
  *
- * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its
- * deliveries tell what came of it. What does not fit the present state is 409.
+ * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its deliveries
+ * show the result later. An action that does not fit the present state is 409.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

@@ -1,4 +1,4 @@
-/** What the deliveries of a webhook wait for, as `GET …/state` shows it. */
+/** State of a webhook's deliveries, as `GET …/state` shows it. */
 import type { Disabling, LaneState } from '@sluice/database/delivery/lane-states';
 import { FAILURE_CLASSES } from '@sluice/domain/delivery/delivery-failure';
 import { z } from 'zod';
@@ -59,7 +59,7 @@ export const laneState = z
 
 const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
 
-/** As the portal shows it: the names of those who work for the workspace are not told to its customers. */
+/** As the portal shows it: customers of the workspace do not see the names of its staff. */
 export const withoutStaff = (disabling: Disabling): Disabling => ({
   ...disabling,
   userId: null,

@@ -93,7 +93,7 @@ export const replay = z
   })
   .meta({ id: 'Replay' });
 
-/** What is asked for, as the statements want it. */
+/** The request's criteria, as the statements want them. */
 export function criteriaOf({
   since,
   until,
@@ -119,7 +119,7 @@ const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 const isToldOf = (row: Replay, portal: { readonly label: string } | null): true | undefined =>
   !portal || row.createdBy === nameInPortal(portal.label) || undefined;
 
-/** @param portal - of a caller in the portal: who asked for it, and about whom, is told where the link itself did. */
+/** @param portal - of a caller in the portal. Requester and subject are shown if the link itself made the request. */
 export const toWire = (
   row: Replay,
   portal: { readonly label: string } | null,

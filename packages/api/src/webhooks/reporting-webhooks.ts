@@ -48,17 +48,17 @@ import {
 
 export interface ReportingWebhookEffects {
   readonly database: Database;
-  /** Lets what is blocked be tried now; losing a call only delays it until the next reconcile loop. */
+  /** Lets blocked deliveries be tried now; losing a call only delays them until the next reconcile loop. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
-  /** Makes a secret that nobody can guess. */
+  /** Makes a secret that cannot be guessed. */
   readonly newSecret: () => string;
   readonly now: () => number;
   /** The workers' setting: how long after its first attempt a delivery is abandoned. */
   readonly giveUpAfterMs: number;
 }
 
-/** @param what - what is to be sent. */
+/** @param what - the value to send. */
 const neededAnew = (field: string, what: string): Problem =>
   invalidRequest([
     {
@@ -103,7 +103,7 @@ export function registerReportingWebhooks(
         {
           hintsOf: secretHints(environmentId, encryptedText),
           scope: webhookScopeOf(request),
-          // With the workspace's, what one customer is sent would be valid at the endpoint of another.
+          // With the workspace's key, a signed event of one customer would be valid at the endpoint of another.
           ...(grant && {
             signingKey: encryptedText.encrypt(newSecret(), secretContext(environmentId)),
           }),

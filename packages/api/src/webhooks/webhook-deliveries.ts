@@ -1,4 +1,4 @@
-/** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still blocked. */
+/** `GET /v1/reporting_webhooks/{id}/deliveries`: deliveries with their attempts, and blocked ones. */
 import type { Database } from '@sluice/database/connection/connection';
 import {
   ANSWERS_SHOWN_MAX,
@@ -77,7 +77,7 @@ export const deliveryFilter = {
 
 const filterShape = z.object(deliveryFilter);
 
-/** @returns undefined where the person is nobody, about whom nothing was sent. */
+/** @returns undefined if there is no such person: then no delivery can be about them. */
 export async function readDeliveryFilter(
   database: Database,
   environmentId: number,
@@ -236,7 +236,7 @@ export const toWire = (
   attempts: attempts.map((each) => attemptToWire(each, isInPortal)),
 });
 
-/** @param isInPortal - who skipped a delivery, and why, is for the workspace alone. */
+/** @param isInPortal - the user who skipped a delivery, and the reason, are for the workspace alone. */
 export function attemptToWire(row: AttemptRecord, isInPortal: boolean): z.infer<typeof attempt> {
   return {
     attempt: row.attempt,

@@ -1,11 +1,11 @@
 /**
- * A reporting webhook on the wire: how it is asked for, changed and shown (ingestion-webhooks.md §2).
+ * A reporting webhook on the wire: its fields in requests and answers (ingestion-webhooks.md §2).
  *
- * Lenient where real clients are loose: PUT changes what it names and leaves the rest, because clients send
- * `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict where a mistake would
- * go unnoticed: an event type that does not exist is refused by name.
+ * Lenient if real clients are loose: PUT changes the fields that it names and leaves the rest, because clients send
+ * `{disabled: true}` alone (ingestion-conventions.md §4.6). Unknown fields are ignored. Strict if a mistake would go
+ * unnoticed: an event type that does not exist is refused by name.
  *
- * How it wants to be sent to: `webhook-options.ts`. Of which incoming events: `incoming-options.ts`.
+ * Options of its requests: `webhook-options.ts`. Its incoming events: `incoming-options.ts`.
  */
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import { isListableEventType, LISTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
@@ -61,7 +61,7 @@ export const eventTypes = z
 /** The only type of an application's endpoints, as they are shown. */
 export const ENDPOINT_EVENTS: readonly string[] = ['message'];
 
-/** What a workspace calls its customer, as publishing reads it. */
+/** A workspace's id of its customer, as publishing reads it. */
 export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
   .min(1)
   .refine((id) => !isLongerThan(id, ID_SIZE_BYTES_MAX), {
@@ -147,7 +147,7 @@ export const webhook = z
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
 
-/** What is asked for, as the statements want it. */
+/** The requested webhook, as the statements want it. */
 export function toNew(
   body: z.infer<typeof newWebhook>,
   environmentId: number,
@@ -165,7 +165,7 @@ export function toNew(
   };
 }
 
-/** What is to be changed of a webhook, as the statements want it; secrets only where they are others than before. */
+/** The requested changes of a webhook, as the statements want them; secrets only if they differ from before. */
 export function toChanges(
   body: z.infer<typeof webhookChanges>,
   before: Webhook,

@@ -1,11 +1,11 @@
 /**
- * What of a webhook's configuration a caller may not set. Pure.
+ * Limits on the settings of a webhook that a caller may choose. Pure.
  *
- * A link to the portal: the filters, the content and the resolution decide whose and which data a receiver gets, so they are
- * the workspace's alone; of event types a customer chooses among those of the link. In an application's portal the
+ * In the portal the filters, the content and the resolution decide which data of which people a receiver gets, so they
+ * are the workspace's alone. Of event types a customer chooses among the link's. In an application's portal the
  * customer chooses among names of messages, which are all its own.
  *
- * An endpoint of an application: it is told of the application's messages and of nothing else, whoever asks.
+ * An endpoint of an application gets only the application's messages, for every caller.
  */
 import type { PortalGrant } from '@sluice/database/webhooks/portal-links';
 import type { Webhook } from '@sluice/database/webhooks/webhooks';
@@ -23,7 +23,7 @@ const OF_THE_WORKSPACE = [
   'with_person_attributes',
 ] as const;
 
-/** What messages are told with, and nothing about a person. */
+/** Settings of messages, without any data about a person. */
 const NOT_OF_APPLICATIONS = [
   'full_resolution',
   'with_content',
@@ -33,7 +33,7 @@ const NOT_OF_APPLICATIONS = [
 ] as const;
 
 /**
- * Why an endpoint of an application may not be changed as it was asked for; undefined where it may, and of any other
+ * Reason why an endpoint of an application may not be changed as requested; undefined if it may, and for any other
  * webhook.
  */
 export function changesBeyondApplication(
@@ -49,7 +49,7 @@ export function changesBeyondApplication(
 }
 
 /**
- * Why the webhook may not be made as it was asked for; undefined where it may.
+ * Reason why the webhook may not be made as requested; undefined if it may.
  *
  * @param grant - null outside the portal.
  */

@@ -1,7 +1,7 @@
 /**
- * How a webhook wants to be sent to (not what it is told), between the wire and the row.
+ * Options of a webhook's requests, between the wire and the row.
  *
- * Its headers, client certificate, authority and OAuth2 client: `endpoint-credentials/`.
+ * Its events are not here. Its headers, client certificate, authority and OAuth2 client: `endpoint-credentials/`.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import {
@@ -75,7 +75,7 @@ const attributeFilter = z
   })
   .meta({ id: 'AttributeFilter' });
 
-/** Worded to follow `values`; undefined where they fit the operator. */
+/** Worded to follow `values`; undefined if they fit the operator. */
 function whyNotValues(
   operator: FilterOperator,
   values: readonly string[] | undefined,
@@ -124,7 +124,7 @@ export const optionFields = {
   ...credentialFields,
 };
 
-/** As `optionFields` where nothing is given. */
+/** As `optionFields`, if the body has no such field. */
 export const newOptionFields = {
   standard_webhooks: optionFields.standard_webhooks.default(false),
   signing: optionFields.signing.default('sluice'),
@@ -165,7 +165,7 @@ type OptionsInBody = {
   readonly [Name in keyof typeof optionFields]?: z.infer<(typeof optionFields)[Name]> | undefined;
 };
 
-/** What a new webhook is given, as the row has it. */
+/** The options of a new webhook, as the row has them. */
 export const newOptionsOf = (
   body: OptionsInBody,
   environmentId: number,
@@ -175,7 +175,7 @@ export const newOptionsOf = (
   endpointCredentials: storedCredentials(body, environmentId, encryptedText),
 });
 
-/** What is given, as the row has it, but for the credentials. */
+/** The given options, as the row has them, without the credentials. */
 function optionsOf(
   body: OptionsInBody,
   environmentId: number,
@@ -206,7 +206,10 @@ function optionsOf(
   };
 }
 
-/** What is given for a webhook that is there. The same secrets as before are no change, however they are encrypted. */
+/**
+ * The given options for an existing webhook. The same secrets as before are no change, even if they are encrypted
+ * differently.
+ */
 export function changedOptionsOf(
   body: OptionsInBody,
   before: Webhook,
@@ -222,7 +225,7 @@ export function changedOptionsOf(
       const opened = openHeaders(encrypted, environmentId, encryptedText);
       return JSON.stringify(Object.entries(opened).toSorted(([a], [b]) => (a < b ? -1 : 1)));
     } catch {
-      // The key that encrypted them is lost: whatever is given replaces them.
+      // The key that encrypted them is lost, so any given value replaces them.
       return undefined;
     }
   };

@@ -1,9 +1,9 @@
 /**
- * `…/replays`: sends again what a webhook was sent, or failed to be sent.
+ * `…/replays`: sends a webhook's earlier deliveries again, delivered or failed ones.
  *
- * A replay has a lane of its own: what happens meanwhile is neither delayed nor overtaken, the
- * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
- * was delivered or abandoned when it was asked for; what is still blocked is sent anyway.
+ * A replay has a lane of its own: new deliveries are neither delayed nor overtaken, the deliveries of the replay keep
+ * their order, and a failure is waited out as always. It takes deliveries that were delivered or abandoned at the time
+ * of the request; blocked ones are sent anyway.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { ReplayKey } from '@sluice/database/replays/replay-log';

@@ -32,7 +32,7 @@ export function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
 export const noWebhook = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   sendProblem(request, reply, notFound('the reporting webhook was'));
 
-/** Has a lane drained after a change; where that is lost, the reconciliation loop finds it. */
+/** Has a lane drained after a change; if the wake-up is lost, the reconciliation loop finds the lane. */
 export async function wakeChanged(
   request: FastifyRequest,
   lane: LaneKey,

@@ -35,7 +35,7 @@ export interface WebhookSecretEffects {
   /** Lets a failing lane try with the present keys. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly encryptedText: EncryptedText;
-  /** Makes a secret that nobody can guess. */
+  /** Makes a secret that cannot be guessed. */
   readonly newSecret: () => string;
   readonly now: () => number;
 }

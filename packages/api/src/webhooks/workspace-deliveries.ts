@@ -24,7 +24,7 @@ const START_LENGTH_MAX = 8_192;
 const placeOf = (of: { readonly webhookId: number; readonly sequence: number }): string =>
   `${of.webhookId} ${of.sequence}`;
 
-/** What was answered is in the list of one webhook: a hundred of these would be megabytes. */
+/** The endpoint's answers are in the list of one webhook: a hundred of these would be megabytes. */
 const withoutAnswer = (attempt: TracedAttempt) => ({
   ...attempt,
   responseHead: null,
