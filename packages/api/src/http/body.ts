@@ -1,9 +1,9 @@
 /**
  * Body bytes → JSON value.
  *
- * An empty body is no body: clients send `Content-Type: application/json` with every call, also
- * with DELETE (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused, where Node
- * would silently replace them. A key `__proto__` is a key like any other, so that the schemas see it.
+ * An empty body is no body: clients send `Content-Type: application/json` with every call, also with DELETE
+ * (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused; Node would silently replace them. A key
+ * `__proto__` is a key like any other, so that the schemas see it.
  */
 import type { FastifyBodyParser, FastifyInstance } from 'fastify';
 import { RequestRefused } from './request-validation.ts';
@@ -40,7 +40,7 @@ export function parseJsonBody(
   };
 }
 
-/** True where the list names a coding; empty members and `identity` are none (RFC 9110 §8.4). */
+/** True if the list names a coding; empty members and `identity` do not count (RFC 9110 §8.4). */
 const isEncoded = (header: string): boolean =>
   header
     .split(',')

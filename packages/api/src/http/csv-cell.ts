@@ -4,8 +4,8 @@
  */
 
 /**
- * What a spreadsheet takes for a formula (OWASP, CSV injection), also in full width, which Japanese ones read as the
- * same; a plain negative number is none.
+ * Beginnings that a spreadsheet takes for a formula (OWASP, CSV injection), also in full width, which Japanese ones
+ * read as the same. A plain negative number is allowed.
  */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;

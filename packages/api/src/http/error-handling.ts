@@ -1,6 +1,6 @@
 /**
- * Error → problem → the wire: the only place that knows what Fastify, the HTTP parser and Postgres
- * call their failures. Whatever is not known is a 500 that says nothing and logs everything.
+ * Error → problem → the wire: only this file knows the errors of Fastify, the HTTP parser and Postgres. An unknown
+ * error is a 500 without details in its answer, and with all of them in the log.
  */
 import type { Socket } from 'node:net';
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
@@ -10,7 +10,7 @@ import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 
 const RETRY_AFTER_SECONDS = 1;
-/** What took too long will again, unless it waited for somebody. */
+/** A call that took too long will do so again, unless it waited for another. */
 const RETRY_AFTER_OVERLONG_SECONDS = 30;
 
 /** Answers with a problem. */
@@ -81,7 +81,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
         message: 'a part of the path is longer than any name; check the path',
       };
   }
-  // Set by Fastify where reading the body failed: the client went away. Postgres' ECONNRESET has no status.
+  // Set by Fastify if reading the body failed: the client went away. Postgres' ECONNRESET has no status.
   if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
     return {
       code: 'invalid_request',
@@ -104,7 +104,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   };
 }
 
-/** True where the same call may go through later: Postgres is away, or gave up the statement or the transaction. */
+/** True if the same call may go through later: Postgres is away, or gave up the statement or the transaction. */
 export const isPassing = (error: unknown): boolean =>
   isDatabaseAway(error) || isSacrificed(error) || isCancelled(error);
 
@@ -114,10 +114,10 @@ function codeOf(error: unknown): string {
     : '';
 }
 
-/** Answers what Node's HTTP parser refused, so that even that has the one body. */
+/** Answers requests that Node's HTTP parser refused, so that even their answers have the one body. */
 export function handleClientError(newId: () => string) {
   return (error: Error & { code?: string }, socket: Socket): void => {
-    // On a reset connection nobody hears an answer; one that has been answered in part must not get a second head.
+    // On a reset connection an answer cannot arrive; one that has been answered in part must not get a second head.
     if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
       socket.destroy();
       return;

@@ -1,4 +1,4 @@
-/** Zod pieces that several route families share: what a string, an id or a time may be on this API. */
+/** Zod pieces that several route families share: strings, ids and times of this API. */
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { trimmed } from '@sluice/domain/value-rules/verdict';
 import { isStorableText } from '@sluice/domain/values/storable-text';
@@ -111,7 +111,7 @@ export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
 /** For account routes that take no values. */
 export const accountReadFailures = { ...forbidden, ...missing, ...commonFailures };
 
-/** For account routes that take values and name something: what most of them can end in. */
+/** For account routes that take values and name something: the usual failures. */
 export const accountFailures = { ...badRequest, ...unprocessable, ...accountReadFailures };
 
 /** For routes that start a purchase. */
@@ -123,10 +123,10 @@ export const providerFailed = { 502: problemResponse(PROBLEMS.vendor_refused.mea
 /** For routes that charge before they answer. */
 export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.meaning) };
 
-/** For routes that need what they name to be in some state. */
+/** For routes whose object must be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 
-/** For routes that take an `Idempotency-Key`, where they name no other reason for the status. */
+/** For routes that take an `Idempotency-Key`, if they name no other reason for the status. */
 export const keyFailures = {
   ...badRequest,
   409: problemResponse(PROBLEMS.idempotency_key_in_use.meaning),

@@ -1,23 +1,15 @@
 /**
- * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5): a call sent again with the
- * same key is answered as the first time, and has no second effect.
- *
- * A key is scoped by caller, method and path. Without credentials the body is part of the scope: strangers share no
- * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new. Where a route
- * reads a query, that counts as a part of the body: another page of a search is another call.
- *
- * Routes that find out by themselves who calls (`/console/session`, `/console/second_factor`) keep no answers
- * (`keepNoAnswers`): here all their callers are one, and one would be given another's secrets.
- *
- * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
- * the key free. The same key with another body is 422; while the first call runs it is 409.
- *
- * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is encrypted
- * (AES-256-GCM) under a key made from it: only a caller who sends the key again can have it opened.
- *
- * The answer is written after the change is committed, but what came of the change is committed with
- * it (`database/src/changes/transact-once.ts`). If the process dies between the two, or what follows the change fails, the
- * same call goes on from there. If it dies before the commit, the same call runs once the lock is over, after a
+ * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5). A call sent again with the same key gets the
+ * first answer, and has no second effect.
+ * A key is scoped by caller, method and path. Without credentials the body is part of the scope, so strangers share no
+ * key: a caller with another's key but not its whole body (for example a mailed code) is treated as new. If a route
+ * reads a query, that is a part of the body: another page of a search is another call.
+ * Answers 2xx and 402 are kept for seven days. A refused (4xx) or failed (5xx) call without a change leaves the key
+ * free. The same key with another body is 422; while the first call runs it is 409. An answer may hold a secret that is
+ * shown once. So the key itself is not kept, and the answer is encrypted (AES-256-GCM) under a key made from it.
+ * The answer is written after the commit, but the outcome is committed with the change
+ * (`database/src/changes/transact-once.ts`). If the process dies between the two, or a step after the change fails, the
+ * same call goes on from the outcome. If it dies before the commit, the call runs again once the lock is over, after a
  * minute.
  */
 import type { Database } from '@sluice/database/connection/connection';
@@ -42,11 +34,15 @@ export interface IdempotencyEffects {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** False: an `Idempotency-Key` means nothing here, and no answer is kept. */
+    /**
+     * False: an `Idempotency-Key` has no effect here, and no answer is kept. For routes that find out their callers
+     * themselves (`/console/session`, `/console/second_factor`): to this file all of these are one caller, and one
+     * would get another's secrets.
+     */
     keepsAnswers?: boolean;
   }
   interface FastifyRequest {
-    /** The key that this call holds; null where it has none or does not run. */
+    /** The key that this call holds; null if it has no key or does not run. */
     heldCall: ClaimedCall | null;
   }
 }
@@ -66,7 +62,7 @@ export const IDEMPOTENCY_KEPT_MS = 7 * 86_400_000;
 const LOCK_MS = 60_000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** What a kept answer is sent with again, besides its body. */
+/** Headers that a kept answer is sent with again. */
 const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
 /** Of an answer that another call was given first. */
 const REPLAYED = { 'idempotent-replayed': 'true' } as const;
@@ -202,18 +198,18 @@ const openAnswer = (call: HeldCall, encrypted: Buffer): KeptAnswer =>
   JSON.parse(call.decrypt(encrypted).toString('utf8')) as KeptAnswer;
 
 /**
- * Of the body, and of a query that was sent, as their schemas have read them. What is sent to a route that takes none
- * means nothing and is not bounded.
+ * Of the body, and of a query that was sent, as their schemas have read them. A body or query that a route does not
+ * take has no effect and no bound.
  */
 function fingerprintOf({ body, query, url, routeOptions: { schema } }: FastifyRequest): Buffer {
   const read = schema?.body === undefined ? null : (body ?? null);
   const hash = createHash('sha256').update(Buffer.isBuffer(body) ? body : JSON.stringify(read));
-  // Where none was sent the defaults stay out: what an older version kept of the call is found.
+  // If no query was sent the defaults stay out, so that an older version's record of the call is found.
   if (schema?.querystring !== undefined && url.includes('?')) hash.update(JSON.stringify(query));
   return hash.digest();
 }
 
-/** Credentials and users are numbered across all tenants. Undefined: it needs none. */
+/** Credentials and users are numbered across all tenants. Undefined: it needs no credentials. */
 function principalOf({ accountCaller, caller }: FastifyRequest): string | undefined {
   if (caller?.portal) return `portal ${caller.portal.portalLinkId} of ${caller.environmentId}`;
   const known = accountCaller ?? caller;
@@ -236,7 +232,7 @@ function encrypt(key: Buffer, content: Buffer): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
 }
 
-/** @throws Error where it was not encrypted with this key. */
+/** @throws Error if it was not encrypted with this key. */
 function decrypt(key: Buffer, encrypted: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, encrypted.subarray(0, NONCE_SIZE_BYTES));
   const bodyAt = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;

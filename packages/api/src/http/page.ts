@@ -1,9 +1,9 @@
 /**
  * Paging by position, the same on every list: `limit` and `start` in, `next` out (empty at the end).
  *
- * A token is the sort key of the last row shown. So a page costs one index range whatever its number, and rows that
- * arrive meanwhile neither repeat nor hide others. Tokens are not secret and not signed: they hold a position only,
- * and every statement names its tenant.
+ * A token is the sort key of the last row shown. So every page costs one index range, and rows that arrive meanwhile
+ * neither repeat nor hide others. Tokens are not secret and not signed: they hold a position only, and every statement
+ * names its tenant.
  */
 import { isStorableText } from '@sluice/domain/values/storable-text';
 import { z } from 'zod';
@@ -46,8 +46,8 @@ export function writePageToken(position: readonly (string | number)[]): string {
 /**
  * The position that `start` names; undefined on the first page.
  *
- * @throws RequestRefused where it is not a token of a list with this shape of position, in the form that
- *   `writePageToken` writes.
+ * @throws RequestRefused if it is not a token of a list with this shape of position, in the form that `writePageToken`
+ *   writes.
  */
 export function readStart<Position extends z.ZodType>(
   start: string | undefined,
@@ -80,7 +80,7 @@ function readJson(json: string): unknown {
   }
 }
 
-/** One row more than the page was asked for, so its presence says that there is another page. */
+/** One row more than the page was asked for: its presence means that there is another page. */
 export function splitPage<Row>(
   rows: readonly Row[],
   limit: number,

@@ -1,15 +1,15 @@
 /**
- * What can fail on this API: one table from code to status and meaning, shown at `/docs`.
+ * Failures of this API: one table from code to status and meaning, shown at `/docs`.
  *
- * Every failure leaves as the one body of `domain/src/values/problem.ts`, which clients of both older
- * shapes read too (ingestion-conventions.md §5.4). Where several values are refused, `meta.error`
- * holds all of them in one line, because a client that reads it looks no further.
+ * Every failure leaves as the one body of `domain/src/values/problem.ts`, which clients of both older shapes read too
+ * (ingestion-conventions.md §5.4). If several values are refused, `meta.error` holds all of them in one line, because a
+ * client that reads it looks no further.
  *
  * Pure; `error-handling.ts` puts it on the wire.
  */
 import { problemBody, type ProblemDetail } from '@sluice/domain/values/problem';
 
-/** code → status, what it means and what to do about it. */
+/** code → status, meaning and next action. */
 export const PROBLEMS = {
   invalid_request: {
     status: 400,
@@ -217,7 +217,7 @@ export interface Problem {
   readonly details?: readonly ProblemDetail[];
   /** Further members of `meta`, beside `request_id`. */
   readonly meta?: Readonly<Record<string, unknown>>;
-  /** Further members of the body, where another standard asks for them. */
+  /** Further members of the body, if another standard asks for them. */
   readonly extensions?: Readonly<Record<string, unknown>>;
   /** In seconds. 503 has one anyway. */
   readonly retryAfterSeconds?: number;
@@ -237,7 +237,7 @@ export function validationFailed(details: readonly ProblemDetail[]): Problem {
   return { ...invalidRequest(details), code: 'validation_failed' };
 }
 
-/** What stands in the path names nothing that the caller may see. */
+/** The object in the path does not exist for the caller. */
 export function notFound(what: string): Problem {
   return { code: 'not_found', message: `${what} not found` };
 }

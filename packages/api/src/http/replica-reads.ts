@@ -1,15 +1,14 @@
 /**
- * Which calls are read from a replica (`DATABASE_READ_URL`), and how old their answers may be.
+ * Reads from a replica (`DATABASE_READ_URL`), and the age of their answers.
  *
- * A route says that it may lag (`config.mayLag`); its handler reads through {@link readsOf}. Such a call goes to the replica
- * where both hold, else to the primary:
- *
+ * A route declares that it may lag (`config.mayLag`); its handler reads through {@link readsOf}. Such a call goes to
+ * the replica if both are true, else to the primary.
  * - the replica is at most `stalenessMsMax` behind, as far as this process knows (`serving/replica-watch.ts`);
- * - its caller has changed nothing for as long, at any API process. So a caller always finds its own changes.
+ * - its caller has made no change for that time, at any API process. So a caller always finds its own changes.
  *
- * The answer says which: `X-Sluice-Staleness-Ms-Max` is the bound, or 0 from the primary. It holds all that was confirmed
- * so long before the call. Whether a caller has changed something is asked of the primary, one row by its primary key for
- * a call that may lag. So only reads that cost a multiple of that say that they may.
+ * `X-Sluice-Staleness-Ms-Max` in the answer is the bound, or 0 from the primary. The answer holds all that was
+ * confirmed that long before the call. The question for changes of the caller reads one row of the primary by its key,
+ * for each call that may lag. So only reads that cost a multiple of that declare it.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { FastifyRequest } from 'fastify';
@@ -17,20 +16,20 @@ import type { ApiServer } from './api-server.ts';
 import { isRead } from './call-kind.ts';
 
 export interface ReplicaReads {
-  /** Reads the replica, and the primary where that fails. */
+  /** Reads the replica, and the primary if that fails. */
   readonly database: Database;
   readonly stalenessMsMax: number;
   /** Whether all that was confirmed `stalenessMsMax` ago is on the replica. */
   readonly isFresh: () => boolean;
   readonly hasWritten: (caller: string) => Promise<boolean>;
   readonly noteWrite: (caller: string) => Promise<void>;
-  /** Told of each call that may lag. */
+  /** Called for each call that may lag. */
   readonly onRead: (from: 'replica' | 'primary') => void;
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the call answers may be as old as `DATABASE_READ_STALENESS_MS_MAX`. Absent: it is read from the primary. */
+    /** The answer may be as old as `DATABASE_READ_STALENESS_MS_MAX`. Absent: it is read from the primary. */
     mayLag?: boolean;
   }
   interface FastifyRequest {
@@ -41,7 +40,7 @@ declare module 'fastify' {
 
 const STALENESS_HEADER = 'x-sluice-staleness-ms-max';
 
-/** Where a call of a route that may lag is read. */
+/** The database for a call of a route that may lag. */
 export const readsOf = ({ replica }: FastifyRequest, primary: Database): Database =>
   replica ?? primary;
 
@@ -67,7 +66,7 @@ export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined)
     try {
       await reads.noteWrite(caller);
     } catch (error) {
-      // The change is made; its answer must not say otherwise.
+      // The change is made; its answer must not report a failure.
       request.log.error(
         { error },
         'a change could not be noted for reads of the replica; its caller may read the state before it',
@@ -84,8 +83,8 @@ async function mayReadReplica(reads: ReplicaReads, request: FastifyRequest): Pro
 }
 
 /**
- * One name for a credential with the sessions that it opened, for a user with all sessions, and for a link to the portal.
- * Undefined where a call needs no credentials. They are numbered across all tenants.
+ * One name for a credential with the sessions that it opened, for a user with all sessions, and for a link to the
+ * portal. Undefined if a call needs no credentials. They are numbered across all tenants.
  */
 function nameOf({ accountCaller, caller }: FastifyRequest): string | undefined {
   if (caller?.portal) return `portal ${caller.portal.portalLinkId}`;

@@ -1,8 +1,8 @@
 /**
- * Checks every part of a request against its zod schema and says in plain words what is wrong.
+ * Checks every part of a request against its zod schema. Its messages are plain sentences.
  *
- * Two rules: a path that fails its schema names nothing, so it is 404; anything else is 400 with one entry for each
- * refused value. Zod's own texts are not shown: they speak of types, not of the field.
+ * Two rules decide the status. A path that fails its schema leads to no object, so it is 404. Anything else is 400 with
+ * one entry for each refused value. Zod's own texts are not shown: they speak of types, not of the field.
  */
 import type { ProblemDetail } from '@sluice/domain/values/problem';
 import type { FastifySchemaCompiler } from 'fastify';
@@ -25,14 +25,14 @@ type Issue = z.core.$ZodIssue;
 /** The words of Track v2 (ingestion-conventions.md §2.3). */
 type Reason = 'required' | 'invalid' | 'too_long' | 'too_large' | 'unsupported';
 
-/** More would help nobody, and the body could hold thousands. */
+/** More would not help, and the body could hold thousands. */
 const DETAIL_COUNT_MAX = 20;
 
 export const validatorCompiler = compilerThat(() => false);
 
 /**
- * For account routes (`account-conventions.md` §3.2, I27): 422 for a body whose values cannot be taken,
- * for a query value of the right type and for one that is missing; 400 stays for what cannot even be read.
+ * For account routes (`account-conventions.md` §3.2, I27). 422 stands for a body whose values cannot be taken, for a
+ * query value of the right type and for one that is missing; 400 stays for a request that cannot even be read.
  */
 export const accountValidatorCompiler = compilerThat(
   (issues, httpPart, value) =>
@@ -64,7 +64,7 @@ function compilerThat(
 }
 
 /**
- * What a body holds that Fastify does not check, such as the fields of a form.
+ * Values of a body that Fastify does not check, such as the fields of a form.
  *
  * @throws RequestRefused 400, with one entry a refused value.
  */
@@ -95,7 +95,7 @@ function oneForEachKey(issue: Issue): Issue[] {
   return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key] }));
 }
 
-/** An integer beyond 2^53 is also beyond the bound of its field: that one is the field's, and is said. */
+/** An integer beyond 2^53 is also beyond the bound of its field. Only the field's bound is reported. */
 function isTightestBound(issue: Issue, _: number, issues: readonly Issue[]): boolean {
   const isOfSameField = ({ path }: Issue): boolean => path.join() === issue.path.join();
   if (issue.code === 'too_big')
@@ -128,7 +128,7 @@ function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): P
   };
 }
 
-/** The message is what follows the name of the field in a sentence. */
+/** The message follows the name of the field in a sentence. */
 function describe(
   issue: Issue,
   given: unknown,
@@ -181,7 +181,7 @@ function describe(
   }
 }
 
-/** What is wrong with the alternative whose type it has, or else which types there are. */
+/** The fault of the alternative whose type it has, or else the list of types. */
 function describeUnion(
   alternatives: readonly (readonly Issue[])[],
   given: unknown,
@@ -207,7 +207,7 @@ const withArticle = (type: string): string => {
   return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
 };
 
-/** What was given there; of a text that a schema takes apart (`coupons=A,B`) the whole. */
+/** The given value at the path; of a text that a schema takes apart (`coupons=A,B`) the whole. */
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let at = value;
   for (const key of path) {

@@ -1,7 +1,7 @@
-/** Values that a call writes as text, read before the handler sees them. */
+/** Values that a call writes as text. They are read before the handler sees them. */
 import { z } from 'zod';
 
-/** An int32 in a query. The message tells a value out of range from one that is no integer. */
+/** An int32 in a query. The message distinguishes a value out of range from one that is no integer. */
 export const integerInQuery = (min: number, max: number) =>
   z
     .string()
@@ -13,7 +13,7 @@ export const integerInQuery = (min: number, max: number) =>
 /**
  * A day or a time.
  *
- * @param read - undefined if the text is none.
+ * @param read - undefined if the text is not one.
  * @param format - the one that the text breaks, as zod names it.
  */
 export const readFromText = <Value>(

@@ -1,6 +1,6 @@
 /**
- * URLs that callers give: of receivers, of files, of companies. What can never be reached, whatever the settings of the
- * workers are, is refused with the part named; whether an address may be reached is checked when it is.
+ * URLs from callers: of receivers, of files, of companies. An address that can never be reached, under any settings of
+ * the workers, is refused with the part named. Whether other addresses may be reached is checked when they are.
  */
 import { whyNeverAllowed } from '@sluice/domain/delivery/network-address';
 import { text } from './fields.ts';
@@ -10,7 +10,7 @@ const LENGTH_MAX = 2048;
 const HOST_LENGTH_MAX = 253;
 const LABEL_LENGTH_MAX = 63;
 
-/** An http or https URL, as a text to show: nothing is sent to it. */
+/** An http or https URL, as a text to show: it is never requested. */
 export const webAddress = urlField(whyNoUrl);
 
 /** An http or https URL that workers send requests to. */
@@ -25,7 +25,7 @@ function urlField(why: (value: string) => string | undefined) {
     .meta({ format: 'uri' });
 }
 
-/** What is wrong with one, worded to follow its field's name; undefined where nothing is. */
+/** The fault of one, worded to follow its field's name; undefined if it is valid. */
 function whyNoUrl(value: string): string | undefined {
   // `URL` repairs missing slashes, blanks around and line breaks within; an address should need no repair.
   if (value !== value.trim()) return 'must not begin or end with a blank';
