@@ -1,4 +1,4 @@
-/** The effects of the billing routes. Each route takes those that it needs (`Pick`). */
+/** The effects of the billing routes. Each route takes the ones that it needs (`Pick`). */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import type { Database } from '@sluice/database/connection/connection';
@@ -10,7 +10,7 @@ export interface BillingEffects {
   readonly catalogue: Catalogue;
   /** Signs purchase handles and cursors. */
   readonly secret: string;
-  /** What the payment provider signs its events with. */
+  /** Secret with which the payment provider signs its events. */
   readonly providerEventSecret: string;
   readonly wakePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
   readonly wakeProviderEvents: () => Promise<void>;

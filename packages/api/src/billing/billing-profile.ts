@@ -1,7 +1,4 @@
-/**
- * What an account pays for: billing info, and the customer profile. What the payment provider knows is read from it
- * now.
- */
+/** Billing info of an account, and its customer profile. Data of the payment provider is read from it now. */
 import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { listPendingPurchases } from '@sluice/database/billing/purchase-workflows';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
@@ -98,7 +95,7 @@ export function registerBillingProfile(
       const [subscription, open, paymentMethod, pending] = await Promise.all([
         customerId === undefined ? null : provider.findSubscription(customerId).then(answerOf),
         customerId === undefined ? [] : provider.listOpenInvoices(customerId).then(answerOf),
-        // As `GET …/billing/payment`, which has nothing else.
+        // As `GET …/billing/payment`, which only has the card.
         includesRole(accountCallerOf(request).role, 'billing_admin')
           ? cardOf(effects, account, customerId)
           : null,
@@ -227,7 +224,7 @@ export function registerBillingProfile(
 
 const taxIdsOf = ({ address }: BillingAccount) => (address?.tax_id ? [address.tax_id] : []);
 
-/** What the subscription's items cost a period; null where none comes. */
+/** Cost of the subscription's items a period; null if no invoice comes. */
 function nextInvoice(
   catalogue: Catalogue,
   subscription: ProviderSubscription | null,
@@ -247,7 +244,7 @@ function nextInvoice(
   };
 }
 
-/** The catalogue says what it takes off, the payment provider whether it may still be used. */
+/** The catalogue has the reduction; the payment provider decides whether the coupon may still be used. */
 async function couponToWire(
   { catalogue, provider, now }: Pick<BillingEffects, 'catalogue' | 'provider' | 'now'>,
   code: string,

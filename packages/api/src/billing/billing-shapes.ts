@@ -20,7 +20,7 @@ export const moneyShape = z
   .object({ amount: z.int(), currency: z.string() })
   .meta({ id: 'Money', description: 'Whole minor units of a currency: 12000 usd is $120.00.' });
 
-/** The amount that a client says its customer was shown. */
+/** The amount that the client reports as shown to its customer. */
 export const expectedMoney = z.strictObject({
   amount: z.int().min(0),
   currency: z.string().regex(/^[a-z]{3}$/, 'must be three lower-case letters'),
@@ -33,10 +33,10 @@ export const receiptId = z.string().nullable().meta({
 
 const workflowStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
 
-/** What starting a purchase answers. */
+/** Answer to the start of a purchase. */
 export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal('pending') });
 
-/** What clients may be asked to name a purchase workflow by. */
+/** The form in which clients name a purchase workflow. */
 export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
 export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
 

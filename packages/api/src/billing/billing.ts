@@ -1,4 +1,4 @@
-/** What every billing route stands on: the account, its payment method type and plan, and starting a purchase. */
+/** Common parts of every billing route: the account, its payment method type and plan, and starting a purchase. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
 import type { Database } from '@sluice/database/connection/connection';
@@ -34,7 +34,7 @@ export const contactOf = (
   email: account.billingEmail ?? `account-${account.accountId}@billing.invalid`,
 });
 
-/** Whether the plan has a monthly allowance, and may buy what goes with it. */
+/** Whether the plan has a monthly allowance, and may buy add-ons. */
 export const isPaidPlan = (account: BillingAccount): boolean =>
   account.planStatus === 'active' && account.planTier !== 'builder';
 
@@ -112,7 +112,7 @@ export const cardChanging = () =>
     retryAfterSeconds: 1,
   });
 
-/** Says when to ask again, where the answer may still change. */
+/** Sets the time to ask again, if the answer may still change. */
 export function setPollHeader(
   reply: FastifyReply,
   workflow: PurchaseWorkflow,

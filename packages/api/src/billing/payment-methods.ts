@@ -37,11 +37,11 @@ import type { ApiServer } from '../http/api-server.ts';
 const tags = ['billing'];
 const failures = { ...accountFailures, ...providerFailed };
 
-/** Three calls, for the customer, the card and setting it, each repeated once where the connection breaks. */
+/** Three calls, for the customer, the card and setting it, each repeated once if the connection breaks. */
 const PROVIDER_TRIES_MAX = 6;
 const MARGIN_MS = 5_000;
 
-/** Null where there is none. */
+/** Null if there is no card. */
 export const paymentMethodShape = z
   .object({
     id: z.string(),
@@ -127,7 +127,7 @@ export function registerPaymentMethods(
         answerOf(set);
         await record(effects, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {
-        // Also where the payment provider did not answer in time: the caller may ask again at once.
+        // Also if the payment provider did not answer in time: the caller may ask again at once.
         await endCardChange(database, account.accountId, until);
       }
       return reply.code(204).send(undefined);
@@ -147,7 +147,7 @@ async function record(
   );
 }
 
-/** From now on no purchase starts. @throws RequestRefused 409 where one runs, or the card is being changed. */
+/** From now on no purchase starts. @throws RequestRefused 409 if one runs, or the card is being changed. */
 async function begin(
   { database, providerTimeoutMs }: Pick<BillingEffects, 'database' | 'providerTimeoutMs'>,
   accountId: number,
@@ -168,7 +168,7 @@ async function begin(
   }
 }
 
-/** @throws RequestRefused 503 where the payment provider does not say, 502 where it refuses. */
+/** @throws RequestRefused 503 if the payment provider gives no answer, 502 if it refuses. */
 export function answerOf<Value>(result: ProviderResult<Value>): Value {
   if (result.outcome === 'ok') return result.value;
   throw new RequestRefused(
@@ -198,7 +198,7 @@ async function customerOf(
     .execute((transaction) => insertProviderCustomer(transaction, accountId, created, now()));
 }
 
-/** What is charged now. */
+/** The card that is charged now. */
 export async function cardOf(
   { now, provider }: Pick<BillingEffects, 'provider' | 'now'>,
   account: BillingAccount,

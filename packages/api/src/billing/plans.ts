@@ -1,4 +1,4 @@
-/** The plans of the catalogue, from where an account stands (`account-billing.md` §4). Bought in `plan-checkout.ts`. */
+/** The plans of the catalogue, seen from an account's plan (`account-billing.md` §4). Bought in `plan-checkout.ts`. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import type { Plan, Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
@@ -66,7 +66,7 @@ export function registerPlans(
 
 const TIERS = ['builder', 'essentials', 'premium', 'enterprise'];
 
-/** @param step - tiers up; below 0: down. */
+/** @param step - number of tiers up. Below 0: down. */
 function changeOf(step: number) {
   if (step === 0) return 'lateral';
   return step > 0 ? 'upgrade' : 'downgrade';

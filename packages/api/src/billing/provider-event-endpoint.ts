@@ -1,6 +1,6 @@
 /**
- * Where the payment provider tells us what has happened. There is no token: the signature over the bytes as they came
- * shows that the payment provider calls. An event is written down and answered at once, and applied later
+ * Receives the payment provider's events. There is no token: the signature over the original bytes shows that the
+ * payment provider calls. An event is written down and answered at once, and applied later
  * (`worker/src/settlement/settle-provider-events.ts`). Events that we have no use for are answered 200 too, or the
  * payment provider would stop calling.
  */

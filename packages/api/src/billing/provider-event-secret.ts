@@ -1,6 +1,6 @@
 /**
- * What the payment provider's events must be signed with. Everybody knows the default: in production anybody could sign
- * with it and write rows that workers look up, repeatedly where no payment provider answers.
+ * Signing secret of the payment provider's events. The default is public: in production any caller could sign with it
+ * and write rows that workers look up, repeatedly if no payment provider answers.
  *
  * Used by `main.ts`, for `provider-event-endpoint.ts`.
  */

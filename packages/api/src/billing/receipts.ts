@@ -1,8 +1,7 @@
 /**
  * `GET /settings/receipts/{id}`: a receipt as one self-contained HTML page.
  *
- * Everything on it is text that somebody typed somewhere, so everything is escaped, and the content
- * policy lets nothing run or load even so.
+ * All of its texts come from people, so everything is escaped, and the content policy blocks scripts and loads even so.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { findReceipt } from '@sluice/database/billing/receipts';
@@ -91,7 +90,7 @@ function renderReceipt(receipt: ShownReceipt): string {
   ].join('\n');
 }
 
-/** Minor units → as read in English; a currency without minor units has none here. */
+/** Minor units → English text; a currency without minor units has no decimals here. */
 function formatAmount(amount: number, currency: string): string {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency });
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2;

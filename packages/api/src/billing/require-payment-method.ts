@@ -1,10 +1,10 @@
 /**
- * Refuses at once what nothing could pay. A purchase that charges the card on file would start, fail minutes later and
- * say no more than a declined card does.
+ * Refuses at once a purchase without a means of payment. Otherwise a purchase that charges the card on file would
+ * start, fail minutes later and report only a declined card.
  *
- * The payment provider is asked only where no card was put on file here: somebody may have put one on file there, and
- * what the customer has in credit pays without a card. Where it does not answer, the purchase starts: it outlives the
- * payment provider's outages.
+ * The payment provider is asked only if no card was put on file here: there may be one on file there, and the
+ * customer's credit pays without a card. If it does not answer, the purchase starts: it outlives the payment provider's
+ * outages.
  */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
@@ -15,7 +15,7 @@ import { contactOf } from './billing.ts';
 import type { BillingEffects } from './billing-effects.ts';
 
 /**
- * @param price - what would be charged, in minor units of the catalogue's currency.
+ * @param price - the amount to charge, in minor units of the catalogue's currency.
  * @throws RequestRefused 409
  */
 export async function requirePaymentMethod(
@@ -23,7 +23,7 @@ export async function requirePaymentMethod(
   account: BillingAccount,
   price: Money,
 ): Promise<void> {
-  // While the card is changed, the start is told to come again.
+  // While the card is changed, another check asks the caller to come again.
   if (account.hasCardOnFile || account.isCardChanging || price.amount === 0) return;
   const { accountId } = account;
   const known = await findProviderCustomer(database, accountId);

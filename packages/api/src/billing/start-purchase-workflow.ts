@@ -3,9 +3,9 @@
  * that finds the lane taken joins the purchase there or is refused (`domain/src/billing/purchase-workflow.ts`). The
  * database's unique index decides, so any number may ask at the same moment, in any process.
  *
- * Purchases by card exclude nobody, but the same one of credits that is not paid yet is joined, and so is one that the
- * customer's credit has paid within the last two minutes: a double click, or a call whose answer was lost, buys once.
- * Starts of one account wait for each other for that.
+ * Purchases by card do not exclude others, but the same one of credits that is not paid yet is joined, and so is one
+ * that the customer's credit has paid within the last two minutes: a double click, or a call whose answer was lost,
+ * buys once. Starts of one account wait for each other for that.
  *
  * A wake-up that is lost is made good by the workers' reconcile loop. After:
  * `worker/src/purchases/advance-purchase-workflow.ts`.
@@ -40,7 +40,7 @@ export interface PurchaseRequest {
   readonly kind: PurchaseKind;
   readonly rail: PaymentMethodType;
   readonly content: PurchaseContent;
-  /** What makes two requests the same purchase. */
+  /** Values that make two requests the same purchase. */
   readonly sameness: Readonly<Record<string, unknown>>;
   readonly origin: ChangeOrigin;
 }
@@ -87,7 +87,7 @@ export async function startPurchaseWorkflow(
   );
 }
 
-/** Undefined where the purchase that had the lane has ended meanwhile. */
+/** Undefined if the purchase that had the lane has ended meanwhile. */
 async function createOrJoin(
   transaction: Transaction,
   effects: StartRunEffects,

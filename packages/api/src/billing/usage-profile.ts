@@ -1,6 +1,6 @@
 /**
- * `/v1/accounts/{account_id}/billing/usage_profile` and `…/overage_estimate`: what an account uses of what
- * its plan includes in the present period, and what is beyond that would cost.
+ * `/v1/accounts/{account_id}/billing/usage_profile` and `…/overage_estimate`: the account's use of its plan in the
+ * present period, and the cost of the use beyond it.
  */
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
@@ -143,7 +143,7 @@ async function metersOf(
   account: BillingAccount,
 ): Promise<MeterLine[]> {
   const { accountId } = account;
-  // Until a bank has paid for a plan, the one before is what is paid.
+  // Until a bank has paid for a plan, the one before is the paid plan.
   const plan = account.isPlanUnpaid
     ? await findPaidPlan(database, accountId)
     : catalogue.plans.find((each) => each.id === account.planId);
