@@ -1,4 +1,4 @@
-/** What the fields of an account's bodies may be (`account-conventions.md` §4.1). Pure. */
+/** Fields of an account's bodies (`account-conventions.md` §4.1). Pure. */
 import { foldEmail, isEmail } from '@sluice/domain/value-rules/identifier-rule';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
@@ -9,10 +9,10 @@ import { webAddress } from '../http/url-field.ts';
 
 const NAME_LENGTH_MAX = 100;
 const LINE_LENGTH_MAX = 200;
-/** RFC 5321, and what `users_by_email` can hold. */
+/** RFC 5321, and the size limit of `users_by_email`. */
 const EMAIL_LENGTH_MAX = 254;
 
-/** One line of plain text: nothing that would end a line of a mail's head or of a log. */
+/** One line of plain text: without characters that would end a line of a mail's head or of a log. */
 const line = (lengthMax: number) =>
   text(lengthMax)
     .trim()
@@ -67,7 +67,7 @@ export const updateAccountInput = z.strictObject({ account: accountSettings }).m
 });
 
 const PORTAL_ORIGIN_COUNT_MAX = 20;
-/** It goes into a header of the page as it is, so nothing but scheme, host and port may be in it. */
+/** It goes into a header of the page as it is, so it may only have scheme, host and port. */
 const embeddingOrigin = text(300).superRefine((given, context) => {
   const url = URL.parse(given);
   const refuse = (message: string) => context.addIssue({ code: 'custom', message });

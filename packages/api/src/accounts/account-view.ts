@@ -1,4 +1,4 @@
-/** What an account looks like on the wire (`account-conventions.md` §4.1). Pure. */
+/** An account on the wire (`account-conventions.md` §4.1). Pure. */
 import type { Account } from '@sluice/database/accounts/accounts';
 import { z } from 'zod';
 

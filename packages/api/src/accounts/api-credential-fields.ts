@@ -1,4 +1,4 @@
-/** What a credential is on the wire, and what may be asked for a new one (`account-conventions.md` §4.3). Pure. */
+/** A credential on the wire. Also the fields of a new one (`account-conventions.md` §4.3). Pure. */
 import { isIP } from 'node:net';
 import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/accounts/api-credentials';
 import { ROLES, SCOPES } from '@sluice/domain/accounts/account';
@@ -12,7 +12,7 @@ export const CREDENTIALS_PATH = '/v1/accounts/:account_id/api_credentials';
 const ADDRESS_COUNT_MAX = 50;
 
 const TYPES = ['app', 'tracking', 'pipelines', 'service_account'] as const;
-/** The wire's words for what we call kinds. */
+/** The wire's words for our kinds. */
 export const KINDS = {
   app: 'app',
   tracking: 'track',
@@ -137,7 +137,7 @@ export const newCredentialInput = z
 
 export type NewCredentialInput = z.infer<typeof newCredentialInput>;
 
-/** What the new credential may do (`credential-reach.ts`). */
+/** The rights of the new credential (`credential-reach.ts`). */
 export const reachOf = (given: NewCredentialInput) => ({
   scopes: [...new Set(given.scopes)],
   ipAllowlist: given.ip_allowlist ?? [],

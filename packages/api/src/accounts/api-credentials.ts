@@ -1,6 +1,6 @@
 /**
- * Credentials of an account: what intake, the app API and this API are called with. Listed and revoked here;
- * made and rotated in `credential-secrets.ts`, whose answers alone have a secret.
+ * Credentials of an account for intake, the app API and this API. Listed and revoked here; made and rotated in
+ * `credential-secrets.ts`, whose answers alone have a secret.
  */
 import { revokeCredential } from '@sluice/database/accounts/api-credential-changes';
 import { findCredential, listCredentials } from '@sluice/database/accounts/api-credentials';

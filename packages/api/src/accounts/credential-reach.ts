@@ -1,9 +1,9 @@
 /**
- * Nobody gives more than they have. A credential that a token makes, or whose new secret it gets, has no scope that
- * the token lacks, may be used from no address that the token may not, and expires no later. Write
- * keys have no address list, so a token with one makes none. An access token may give what the token it came from may give: its
- * 15 minutes limit how long it is lent, not what it may give. A token that is bound to addresses or expires lets no user
- * in, and changes no user's role or workspaces.
+ * A token cannot create a credential with more rights than its own. This holds for a credential that it makes, and for
+ * one whose new secret it gets: no scope that the token lacks, no address that the token may not use, and no later
+ * expiry. Write keys have no address list, so a token with one cannot make them. An access token may give the rights of
+ * the token it came from: its 15 minutes limit its own life, not the rights that it gives. A token that is bound to
+ * addresses or expires lets no user in, and changes no user's role or workspaces.
  *
  * Before: `credential-secrets.ts`. The role is the route's to ask for.
  */
@@ -13,7 +13,7 @@ import type { Problem } from '../http/problem.ts';
 
 type Reach = Pick<Credential, 'scopes' | 'ipAllowlist' | 'expiresAt'>;
 
-/** Why the holder of one must not come to hold the other; undefined where it may. */
+/** Reason why the holder of one must not get the other; undefined if it may. */
 export function refuseBeyond(
   own: Reach,
   wanted: Reach,

@@ -1,6 +1,6 @@
 /**
- * Credentials that get a secret: new ones, and those that are rotated. The secret is in the answer of the call that
- * made it and nowhere else. Nobody gives more than they have (`credential-reach.ts`).
+ * Credentials that get a secret: new and rotated ones. Only the answer of the call that made the secret has it. A token
+ * cannot create a credential with more rights than its own (`credential-reach.ts`).
  *
  * Beside `api-credentials.ts`, which lists and revokes them.
  */
@@ -179,7 +179,7 @@ const madeToWire = (made: MadeCredential) => ({
   secret: made.secret.text,
 });
 
-/** A sandbox's tokens say so. */
+/** A sandbox's tokens have their own prefix. */
 async function makeSecret(
   database: Database,
   accountId: number,

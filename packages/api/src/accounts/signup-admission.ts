@@ -1,6 +1,6 @@
 /**
- * Who may sign up: anybody, whoever has the invitation, or nobody. On an installation that is open to a network, each
- * sign-up is a tenant that takes a share of what all have.
+ * Admission to sign-up: open, by invitation, or closed. On an installation that is open to a network, each sign-up is a
+ * tenant that takes a share of the capacity of all.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { AppError } from '@sluice/domain/values/errors';
@@ -12,7 +12,7 @@ export type SignupAdmission =
   | { readonly admits: 'nobody' }
   | { readonly admits: 'invited'; readonly invitation: string };
 
-/** @throws AppError CONFIG_INVALID where an invitation is needed and there is none. */
+/** @throws AppError CONFIG_INVALID if an invitation is needed and not set. */
 export function admissionOf({
   API_SIGNUP: mode,
   API_SIGNUP_INVITATION: invitation,
@@ -30,7 +30,7 @@ export function admissionOf({
   return { admits: 'invited', invitation };
 }
 
-/** Why nobody may sign up with this invitation; `undefined` if it may be used. */
+/** Reason why a sign-up with this invitation is refused; `undefined` if it may be used. */
 export function refuseSignup(
   admission: SignupAdmission,
   invitation: string | undefined,
@@ -44,7 +44,7 @@ export function refuseSignup(
         message: 'sign-up is switched off on this installation; ask its operator for an account',
       };
     case 'invited':
-      // Of hashes, which have one length, so that the time tells nothing.
+      // Of hashes, which have one length, so that the time shows no part of it.
       return invitation !== undefined &&
         timingSafeEqual(hashSecret(invitation), hashSecret(admission.invitation))
         ? undefined

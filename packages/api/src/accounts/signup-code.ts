@@ -24,7 +24,7 @@ export function hashCode(
     .digest();
 }
 
-/** Takes the same time whatever is given; without a code to compare with, the same work is done. */
+/** Takes the same time for every input; without a code to compare with, the same work is done. */
 export function isCode(
   secret: string,
   purpose: CodePurpose,

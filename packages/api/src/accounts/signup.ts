@@ -46,11 +46,11 @@ export interface SignupEffects {
 
 const HOUR_MS = 3_600_000;
 /**
- * `account-conventions.md` §8. With five tries a code (`database/src/accounts/signups.ts`) the chance to guess an address's
- * code is 15 in a million an hour and at most 104 in a million a day; the stop applies to starts, so the last code
- * before it still has its five tries. The price: whoever knows an address can use up its three codes, and its owner
- * waits out the hour. Replacing codes that were used up by wrong tries would not help the owner: twenty starts and a
- * hundred tries, which one IP address has in an hour, would reach the stop for the whole day.
+ * `account-conventions.md` §8. With five tries a code (`database/src/accounts/signups.ts`) the chance to guess an
+ * address's code is 15 in a million an hour and at most 104 in a million a day; the stop applies to starts, so the last
+ * code before it still has its five tries. The price: a person who knows an address can use up its three codes, and its
+ * owner waits out the hour. Replacing codes that were used up by wrong tries would not help the owner: twenty starts
+ * and a hundred tries, which one IP address has in an hour, would reach the stop for the whole day.
  */
 export const SIGNUP_LIMITS: SignupLimits = {
   startsPerHourAndIp: 20,

@@ -45,7 +45,7 @@ const APPLICATIONS_PER_HOUR_AND_IP = 30;
 /** The list changes when somebody decides on a partner. */
 const PARTNERS_CACHE = 'public, max-age=300';
 
-/** `pre_spec` and `spec` are what the spec's page has for the two seed rounds. */
+/** `pre_spec` and `spec` are the spec page's names of the two seed rounds. */
 const FUNDING_STAGES = [
   'bootstrapped',
   'pre_seed',

@@ -1,9 +1,9 @@
 /**
- * `POST /v1/service_accounts/oauth/token`: a service account's token for a short-lived access token
- * that may be narrower (RFC 6749 §4.4, client credentials; `account-conventions.md` §3.1).
+ * `POST /v1/service_accounts/oauth/token`: a token for a short-lived access token.
  *
- * Failures have the body of every other failure with the `error` of RFC 6749 §5.2 beside it, and its status: 400
- * also for a value that cannot be taken.
+ * The first is a service account's; the second may be narrower (RFC 6749 §4.4, client credentials;
+ * `account-conventions.md` §3.1). Failures have the body of every other failure with the `error` of RFC 6749 §5.2
+ * beside it, and its status: 400 also for a value that cannot be taken.
  */
 import { SCOPES } from '@sluice/domain/accounts/account';
 import { z } from 'zod';

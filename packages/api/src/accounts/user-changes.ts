@@ -1,11 +1,11 @@
 /**
  * Users of an account: invited, changed, removed, and helped when they are locked out. For the console's screen, so the
- * reference leaves them out. What is refused so that an account keeps an account_admin, `user-changes.ts` of `database` says.
+ * reference leaves them out. Refusals that keep an account_admin in the account are in `user-changes.ts` of `database`.
  *
- * A new user proves the address by the mailed code of the first sign-in. Invitations are mailed, to anybody's address,
- * so an account sends a hundred a day at most. The demo, which everybody may open, leaves its users to those who sign in by mail: none
- * of its visitors mails anybody in its name, or takes the demo from the next one. A visitor may make a token too, so no token of
- * the demo's accounts will do.
+ * A new user proves the address by the mailed code of the first sign-in. Invitations go to any address, so an account
+ * sends a hundred a day at most. The demo is open to everyone, so only users who sign in by mail may change its users:
+ * its visitors cannot mail people in its name, or take the demo from the next one. A visitor may make a token too, so
+ * no token of the demo's accounts will do.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { isDemoAccount } from '@sluice/database/demo/seed-demo';

@@ -8,7 +8,7 @@ import { instant, instantOrNull } from './account-view.ts';
 import { accountReadFailures, idInPath } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-/** The list has no pages; `meta.total` tells when it is longer. */
+/** The list has no pages; `meta.total` shows if it is longer. */
 const USER_COUNT_MAX = 10_000;
 
 const user = z
