@@ -1,18 +1,15 @@
 /**
- * Deletes what nobody asks for any more, a piece of each table at a time, so that no table grows with time alone.
- *
- * | what | kept for | why so long |
+ * Deletes old rows, a piece of each table at a time. So no table grows with time alone.
+ * | rows | kept for | reason |
  * |---|---|---|
  * | answers of an `Idempotency-Key` | 7 days | `idempotency.ts` |
  * | counts of calls | a day | longer than any window of a limit |
  * | signups, sign-ins | 7 days | limits look a day back; with a key a start may come again so long |
- * | sessions in the console, sign-ins by an identity provider and logins of programs that were begun, links to the portal | until they are over | their entries of the audit log stay |
- * | what the outbox has told | 90 days | as below |
- * | events of the payment provider, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
+ * | console sessions, logins of programs, portal links, begun provider sign-ins | until over | their audit entries stay |
+ * | sent entries of the outbox, applied events of the payment provider | 90 days | as below |
  *
- * After 90 days the same fact may be told again, or the same event come again, without harm. The payment provider is
- * told the present state; an analytics event has its entry's key as `messageId`, which intake counts once for ever; and
- * a payment provider's event only says where to look, and everything there is found done.
+ * After 90 days a fact may be sent, or a provider's event come, once more without harm: the provider gets the present state,
+ * `messageId` makes an analytics event count once, and the event's work is done. The provider resends within 3 to 30 days.
  */
 import { clearCallCounts } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';

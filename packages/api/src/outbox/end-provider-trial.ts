@@ -1,9 +1,11 @@
 /**
- * Ends a trial's subscription at the payment provider once the account has gone to the Builder plan: the payment
- * provider would charge it when the trial is over. One outbox entry for each downgrade, repeated until it is done.
+ * Ends a trial's subscription at the payment provider.
  *
- * A plan that is bought meanwhile takes the trial's subscription over, so it is ended only while no purchase can
- * begin, by an account that has bought none. Before: `downgrade.ts`, `outbox-relay.ts`.
+ * It does so once the account has gone to the Builder plan: the payment provider would charge it when the trial is
+ * over. One outbox entry for each downgrade, repeated until it is done.
+ *
+ * A plan that is bought meanwhile takes the trial's subscription over. So the trial is ended only while no purchase can
+ * begin, and only for an account that has bought no plan. Before: `downgrade.ts`, `outbox-relay.ts`.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
@@ -18,11 +20,11 @@ export interface EndTrialEffects {
   readonly providerTimeoutMs: number;
 }
 
-/** Two calls, the search and the end, each repeated once where the connection breaks. */
+/** Two calls, the search and the end, each repeated once if the connection breaks. */
 const PROVIDER_TRIES_MAX = 4;
 const MARGIN_MS = 5_000;
 
-/** @throws Error where the payment provider did not take it, or a purchase runs; the entry is told again later. */
+/** @throws Error if the payment provider did not take it, or a purchase runs; the entry is sent again later. */
 export async function endProviderTrial(
   { database, provider, providerTimeoutMs }: EndTrialEffects,
   entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,

@@ -1,6 +1,6 @@
 /**
- * When the outbox is looked at: often while it has something to tell or a call of this process may have put something
- * in, seldom while nothing happens. The seldom looks find what another process put in before it died. Before:
+ * Times of the looks into the outbox. Looks are frequent while it has entries to send or a call of this process may
+ * have added one, and rare otherwise. The rare looks find the entries of a process that died. Before:
  * `outbox-relay.ts`.
  */
 import type { Logger } from '@sluice/platform/process/logger';
@@ -8,12 +8,12 @@ import { repeat } from '@sluice/platform/process/repeat';
 
 export interface RelayTimes {
   readonly intervalMs: number;
-  /** After `EMPTY_LOOKS_MAX` looks that found nothing. */
+  /** After `EMPTY_LOOKS_MAX` looks without a due entry. */
   readonly seldomIntervalMs: number;
 }
 
 export interface RelayKeeper {
-  /** Something was changed by this process: the next look is soon. Costs nothing where it is anyway. */
+  /** This process has made a change: the next look is soon. It costs no extra look if one is due anyway. */
   noteChange(): void;
   /** Waits for the look under way. */
   stop(): Promise<void>;
@@ -22,7 +22,7 @@ export interface RelayKeeper {
 const TIMES: RelayTimes = { intervalMs: 500, seldomIntervalMs: 2_000 };
 const EMPTY_LOOKS_MAX = 4;
 
-/** @param relay - tells what is due and returns how many entries that were. */
+/** @param relay - sends due entries and returns their number. */
 export function keepRelaying(
   relay: () => Promise<number>,
   logger: Logger,

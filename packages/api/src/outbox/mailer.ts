@@ -1,5 +1,5 @@
 /**
- * Mail out: by SMTP where a server is set, else into a folder, one `.eml` file a mail.
+ * Sends mail: by SMTP if a server is set, else into a folder, one `.eml` file a mail.
  *
  * Only this file knows nodemailer. Everything that goes into a mail's head is made by us or was checked to be one
  * address (`account-fields.ts`).
@@ -16,9 +16,9 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** For the log: where mails go. */
+  /** For the log: the destination of mails. */
   readonly description: string;
-  /** Rejects where the mail was not taken; it may be sent again. */
+  /** Rejects if the mail was not taken; it may be sent again. */
   send(mail: Mail): Promise<void>;
   close(): void;
 }
@@ -53,7 +53,7 @@ export function createMailer({ smtpUrl, directory, from }: MailerOptions): Maile
   };
 }
 
-/** What a server answers quotes whom the mail was for, and failures are logged: of an answer its codes are left. */
+/** A server's answer quotes the recipient, and failures are logged: only the codes of an answer are kept. */
 function withoutAnswer(error: unknown): unknown {
   const { code, response } = error as { readonly code?: string; readonly response?: string };
   if (response === undefined) return error;

@@ -1,10 +1,11 @@
 /**
- * Tells what the outbox holds: mails of signups, sign-ins and invitations, analytics events of startup applications, and for the payment provider
- * what stands on an account's invoices and which trials to end.
+ * Sends the entries of the outbox.
  *
- * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
- * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
- * it is sent. What fails stays in the outbox and is tried again after a pause that grows.
+ * They are mails of signups, sign-ins and invitations, analytics events of startup applications, and, for the payment
+ * provider, an account's invoice data and the trials to end. A code is drawn here, when its mail is written, so that it
+ * is in no queue and no row. The event is a Pipelines `track` call whose `messageId` is the entry's key: intake takes
+ * it once, however often it is sent. An entry that fails stays in the outbox and is tried again after a pause that
+ * grows.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -25,7 +26,7 @@ import type { Mailer } from './mailer.ts';
 import { updateProviderCustomer, type TellCustomerEffects } from './update-provider-customer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from '../accounts/signup-code.ts';
 
-/** Where analytics events go: a Pipelines API, such as our own intake's. */
+/** Target of analytics events: a Pipelines API, such as our own intake's. */
 export interface AnalyticsTarget {
   readonly url: string;
   readonly writeKey: string;
@@ -36,15 +37,15 @@ export interface RelayEffects {
   readonly mailer: Pick<Mailer, 'send'>;
   /** Absent: the events wait in the outbox. */
   readonly analytics: AnalyticsTarget | undefined;
-  /** Absent: there is no payment provider, and what it would be told waits. */
+  /** Absent: there is no payment provider, and its entries wait. */
   readonly provider?: TellCustomerEffects['provider'] & EndTrialEffects['provider'];
   /** How long a call of the payment provider may take. */
   readonly providerTimeoutMs: number;
   readonly secret: string;
-  /** Where users open the console (`CONSOLE_URL`); absent: mails do not say. */
+  /** Console's address for users (`CONSOLE_URL`). Absent: mails do not have it. */
   readonly consoleUrl?: string | undefined;
   readonly now: () => number;
-  /** An entry could not be told; never with a code or an address. */
+  /** An entry could not be sent; never with a code or an address. */
   readonly onFailure: (
     entry: Pick<OutboxEntry, 'topic' | 'outboxId' | 'attempt'>,
     error: unknown,
@@ -52,13 +53,13 @@ export interface RelayEffects {
 }
 
 const CLAIM_COUNT_MAX = 20;
-/** After so long nobody waits for a code any more. */
+/** After this time no user waits for a code any more. */
 const MAIL_GIVE_UP_AFTER_MS = 30 * 60_000;
 const ANALYTICS_TIMEOUT_MS = 10_000;
 
 const STARTUP_EVENT = 'startup_program.application_submitted';
 
-/** Makes the step that tells what is due and returns how many entries that were. */
+/** Makes the step that sends due entries and returns their number. */
 export function createRelay(effects: RelayEffects): () => Promise<number> {
   const { database, analytics, provider, providerTimeoutMs, now, onFailure } = effects;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
@@ -120,7 +121,7 @@ async function mailSignIn(
   const signInId = String(entry.payload['sign_in_id']);
   const signIn = await findSignIn(database, signInId);
   const nowMs = now();
-  // An address that is no user's gets nothing: an answer would tell anybody which addresses are.
+  // An address that is no user's gets no mail: an answer would show any caller which addresses are users'.
   if (!signIn?.isKnown || nowMs - signIn.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS) return;
   const code = newCode();
   // Before the mail, so that a code that arrives is good.
@@ -139,9 +140,9 @@ async function mailInvitation(
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
   const user = await findUser(database, accountId, Number(entry.payload['user_id']));
-  // Who was removed meanwhile, or has signed in, needs none.
+  // A user who was removed meanwhile, or has signed in, needs no mail.
   if (user?.status !== 'invited') return;
-  // Who signs in to another account gets none either: the code would not lead to this one.
+  // A user who signs in to another account gets no mail either: the code would not lead to this one.
   if ((await findUserOfEmail(database, user.email))?.user.status === 'active') return;
   const account = await findAccount(database, accountId);
   if (!account) return;

@@ -1,9 +1,10 @@
 /**
- * Tells the payment provider what stands on an account's invoices: name, address and where they are mailed
- * to (`account-conventions.md` §4.1). One entry of the outbox a change; each tells what is so now.
+ * Sends the payment provider an account's invoice data: name, address and the addresses for invoices
+ * (`account-conventions.md` §4.1). One entry of the outbox a change; each sends the present values.
  *
- * Two processes may tell two entries at once, and the older values may reach the payment provider last. So after
- * telling, the account is read again, and told again if it has changed: whoever writes last has checked after writing.
+ * Two processes may send two entries at once, and the older values may reach the payment provider last. So the account
+ * is read again after sending, and sent again if it has changed. The process that writes last has therefore checked
+ * after its write.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type {
@@ -20,14 +21,14 @@ export interface TellCustomerEffects {
   readonly provider: Pick<PaymentProvider, 'updateCustomer'>;
 }
 
-/** @throws Error where the payment provider did not take it; the entry is told again later. */
+/** @throws Error if the payment provider did not take it; the entry is sent again later. */
 export async function updateProviderCustomer(
   { database, provider }: TellCustomerEffects,
   entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
   const customerId = await findProviderCustomer(database, accountId);
-  // Told once the payment provider has a customer.
+  // It is sent once the payment provider has a customer.
   if (customerId === undefined) return;
   let told = '';
   for (let round = 1; ; round += 1) {
