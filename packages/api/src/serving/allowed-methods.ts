@@ -1,15 +1,15 @@
 /**
- * What a path answers to a method it does not take: 405 with `Allow`, and to OPTIONS 204 with
- * `Allow`. No CORS headers: a bearer key does not belong in a browser.
+ * Answers methods that a path does not take: 405 with `Allow`, and to OPTIONS 204 with `Allow`. No CORS headers: a
+ * bearer key does not belong in a browser.
  *
- * Fastify knows routes by method first, so the paths are noted as they are declared and the missing
- * methods are declared last.
+ * Fastify knows routes by method first, so the paths are noted as they are declared and the missing methods are
+ * declared last.
  */
 import type { HTTPMethods } from 'fastify';
 import { sendProblem } from '../http/error-handling.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
-/** Call before the first route; call what it returns after the last. */
+/** Call before the first route; call the returned function after the last. */
 export function watchMethods(app: ApiServer): () => void {
   const methodsByPath = new Map<string, Set<string>>();
   let isWatching = true;
@@ -31,7 +31,7 @@ export function watchMethods(app: ApiServer): () => void {
         url,
         method: missing,
         schema: { hide: true },
-        // Answered before the body is read: nothing in it could change the answer.
+        // Answered before the body is read: it could not change the answer.
         onRequest: async (request, reply) => {
           void reply.header('allow', allow);
           if (request.method === 'OPTIONS') return reply.code(204).send();

@@ -1,9 +1,9 @@
 /**
- * How long a body may take: seconds, but hours for a file. Node has one bound for all routes, so that is as long as a
- * file may take, and the shorter one is enforced here.
+ * Time limit of a body: seconds, but hours for a file. Node has one bound for all routes, so that is as long as a file
+ * may take, and the shorter one is enforced here.
  *
- * Runs first in the app, before credentials are looked at. The answer is the one of
- * `error-handling.ts` to a request that Node gave up.
+ * Runs first in the app, before credentials are looked at. The answer is the one of `error-handling.ts` to a request
+ * that Node gave up.
  */
 import type { onRequestHookHandler } from 'fastify';
 import { handleClientError } from '../http/error-handling.ts';
@@ -30,13 +30,13 @@ export function boundBodyTime(timeoutMs: number, newId: () => string): onRequest
       }, timeoutMs);
       const clear = (): void => clearTimeout(timer);
       raw.once('end', clear).once('close', clear);
-      // Where it was answered before the body was read, the deadline stays while more of the body is to come.
+      // If it was answered before the body was read, the deadline stays while more of the body is to come.
       reply.raw.once('close', () => !isIncomplete(raw) && clear());
     }
     done();
   };
 }
 
-/** False also where it is not known, as for requests that came over no socket. */
+/** False also if it is not known, as for requests that came over no socket. */
 const isIncomplete = ({ complete }: { readonly complete?: boolean }): boolean =>
   complete !== undefined && !complete;

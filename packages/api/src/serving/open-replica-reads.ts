@@ -1,4 +1,4 @@
-/** Opens the replica that the API reads (`DATABASE_READ_URL`), and watches how far it is behind. */
+/** Opens the replica that the API reads (`DATABASE_READ_URL`). Watches its lag. */
 import { hasWritten, noteWrite } from '@sluice/database/changes/recent-writes';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import {
@@ -35,7 +35,7 @@ const LOOK_INTERVAL_MS_MAX = 1_000;
 /**
  * The replica may be away: until it answers, and after it failed, the primary is read. `describe`: for `/readyz`.
  *
- * @returns undefined where the settings name none.
+ * @returns undefined if the settings name no replica.
  */
 export function openReplicaReads(
   settings: ReplicaReadsSettings,

@@ -1,16 +1,16 @@
-/** What the platform that runs us asks: alive, ready, and the numbers. No credentials, no tenant's data. */
+/** Probes of the platform that runs us: alive, ready, and the numbers. No credentials, no tenant's data. */
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
 
 export interface Readiness {
   readonly isReady: boolean;
-  /** What was looked at → what was found. */
+  /** Name of a check → its result. */
   readonly checks: Readonly<Record<string, string>>;
 }
 
 export interface ProbeEffects {
   readonly checkReadiness: () => Promise<Readiness>;
-  /** False: `/readyz` says no more than that, and `/metrics` is not there (`API_ADMIN_PORT`). */
+  /** False: `/readyz` only answers whether it is ready, and `/metrics` is not there (`API_ADMIN_PORT`). */
   readonly showsProbeDetails: boolean;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
 }
@@ -20,7 +20,7 @@ const readinessBody = z.object({
   checks: z.record(z.string(), z.string()).optional(),
 });
 
-/** `/livez` answers as long as the process does; `/readyz` asks what it stands on. */
+/** `/livez` answers as long as the process does; `/readyz` checks its dependencies. */
 export function registerProbes(
   app: ApiServer,
   { renderMetrics, checkReadiness, showsProbeDetails }: ProbeEffects,

@@ -1,10 +1,10 @@
 /**
- * How old the data of a replica may be, as far as this process knows.
+ * Age of a replica's data, as far as this process knows.
  *
- * It asks the primary for its position in the log and remembers when it asked. Once the replica has applied the log up to
- * there, all that was confirmed at that time is on the replica. What is known grows older by itself: a replica that hangs,
- * is cut off, or does not get on is not read any more once the bound is over. One whose connection fails is not read until
- * it has answered again.
+ * It asks the primary for its position in the log and remembers the time of the question. Once the replica has applied
+ * the log up to there, all that was confirmed at that time is on the replica. This knowledge grows older by itself: a
+ * replica that hangs, is cut off, or does not get on is not read any more once the bound is over. One whose connection
+ * fails is not read until it has answered again.
  */
 import type { LogPosition } from '@sluice/database/connection/read-replica';
 import { reasonOf } from '@sluice/domain/values/errors';
@@ -31,7 +31,7 @@ export class ReplicaWatch {
   #samples: Sample[] = [];
   /** All that was confirmed before is on the replica. */
   #freshAsOfMs = -Infinity;
-  /** Why nothing is known of it; undefined: it is a replica that answers. */
+  /** The fault, if the replica's state is not known. Undefined: it is a replica that answers. */
   #problem: string | undefined = 'was not asked yet';
   #told: string | undefined;
 
@@ -105,7 +105,7 @@ export class ReplicaWatch {
 
 const SAMPLE_COUNT_MAX = 1_000;
 
-/** Why the one is no replica of the other; undefined where it is. */
+/** Reason why one server is no replica of the other; undefined if it is. */
 function compare(primary: LogPosition, replica: LogPosition): string | undefined {
   if (replica.position === undefined)
     return 'DATABASE_READ_URL leads to no streaming replica: it applies no log';

@@ -1,10 +1,10 @@
 /**
- * The end of a process that answers calls, without one that is cut.
+ * Ends a process that answers calls, without cutting a call.
  *
- * New connections are not taken. Whoever has one hears `Connection: close` with the next answer and leaves; closed at
- * once, it would be closed on a call that is on its way. So calls go on being answered until none has come for a
- * while; then what is in progress is waited for, and what has not become a call is cut: a browser keeps connections on
- * which it has not sent anything yet. As intake does (`intake/src/stop-serving.ts`).
+ * New connections are not taken. Each open connection gets `Connection: close` with the next answer and then leaves;
+ * closed at once, it would be closed on a call that is on its way. So calls go on being answered until a while has
+ * passed without any. Then calls in progress are waited for, and connections without a call are cut: a browser keeps
+ * connections on which it has not sent a request yet. As intake does (`intake/src/stop-serving.ts`).
  */
 import { Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,12 +12,12 @@ import type { FastifyRequest } from 'fastify';
 import type { ApiServer } from '../http/api-server.ts';
 
 const QUIET_MS = 300;
-/** Of those that go on sending on a connection that they were asked to close. */
+/** For clients that go on sending on a connection that they were asked to close. */
 const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
 export interface ServerStopOptions {
-  /** How long calls in progress are waited for: a body may come slowly, and a reader take nothing. */
+  /** How long calls in progress are waited for: a body may come slowly, and a reader may stop reading. */
   readonly inProgressMsMax: number;
 }
 
@@ -31,11 +31,11 @@ export class ServerStop {
     this.#options = options;
   }
 
-  /** Before routes are registered: a hook does not reach those that were there before it. */
+  /** Before routes are registered: a hook does not reach routes that were registered before it. */
   watch(app: ApiServer): void {
     app.addHook('onRequest', (request, reply, done) => {
       this.#inProgress.add(request);
-      // Also where the caller goes away, in which case Fastify runs no hook of the answer.
+      // Also if the caller goes away, in which case Fastify runs no hook of the answer.
       reply.raw.once('close', () => this.#inProgress.delete(request));
       done();
     });
@@ -50,7 +50,7 @@ export class ServerStop {
   async stop(app: ApiServer): Promise<void> {
     this.#isStopping = true;
     const startedAtMs = performance.now();
-    // Not that of `http`, which closes what is idle.
+    // Not the method of `http`, which closes idle connections.
     Server.prototype.close.call(app.server);
     const quietAtMs = () => Math.max(startedAtMs, this.#answeredAtMs) + QUIET_MS;
     while (performance.now() < Math.min(quietAtMs(), startedAtMs + LINGER_MS_MAX))

@@ -1,4 +1,4 @@
-/** What is served from memory, as it stands: in each coding that the caller may take, and once to who keeps it. */
+/** Files that are served from memory: in each coding that the caller may take, and with an `ETag`. */
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
@@ -9,7 +9,7 @@ export interface StaticFile {
   readonly bodies: Readonly<Partial<Record<'br' | 'gzip' | 'identity', Buffer>>>;
 }
 
-/** @param coded - the same bytes in other codings; absent: none. */
+/** @param coded - the same bytes in other codings. Absent: there are no other codings. */
 export function staticFile(
   contentType: string,
   identity: Buffer,
@@ -20,7 +20,7 @@ export function staticFile(
   return { contentType, etag: `"${hash}"`, bodies };
 }
 
-/** Sends it as the caller takes it, or says that the caller has it. */
+/** Sends it in a coding that the caller takes, or 304 if the caller has it. */
 export function sendStaticFile(
   request: FastifyRequest,
   reply: FastifyReply,
