@@ -1,4 +1,4 @@
-/** `/v1/accounts/{account_id}/billing/runs`: every purchase with its timeline; ours, beyond the spec. */
+/** `/v1/accounts/{account_id}/billing/runs`: every purchase with its timeline. Ours, beyond the spec. */
 import {
   findPurchaseWorkflow,
   listPurchaseWorkflows,
@@ -94,7 +94,7 @@ export function registerBillingRuns(
     async (request, reply) => {
       const named = { runId: request.params.run_id };
       const workflow = await findPurchase(request, database, named, () => true);
-      // Of a card on file nobody has to pay anything.
+      // A card on file is charged without an action of the customer.
       const isTheirs = workflow.rail === 'card' && workflow.status === 'pending';
       if (!isTheirs || workflow.invoiceId === null) return reply.send({ url: null });
       const found = await provider.findInvoice(workflow.invoiceId);

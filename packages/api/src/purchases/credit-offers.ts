@@ -1,4 +1,4 @@
-/** `…/billing/credits/offers`: how credits are sold, for who is about to buy some in the console. */
+/** `…/billing/credits/offers`: prices of credits, for customers who are about to buy in the console. */
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { accountParams, moneyShape } from '../billing/billing-shapes.ts';

@@ -1,6 +1,6 @@
 /**
- * Buying credits and packs: what the routes share that start a purchase and that tell its state, the deprecated ones
- * included. They have the same lanes and ledger and differ only in how they name things (`account-billing.md` §4;
+ * Buying credits and packs: common parts of the routes that start a purchase and that report its state, the deprecated
+ * ones included. They have the same lanes and ledger and differ only in their names (`account-billing.md` §4;
  * `account-conventions.md` §4.6–4.8).
  */
 import type { Database } from '@sluice/database/connection/connection';
@@ -41,7 +41,7 @@ import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import { waitForPurchaseWorkflow } from '../billing/start-purchase-workflow.ts';
 
-/** A quantity that is sold, as the document says it; `priceCreditsOf` checks it. */
+/** A quantity that is sold, for the document; `priceCreditsOf` checks it. */
 export const quantityOf = ({ multiple, quantityMax }: CreditOffer) =>
   z
     .int()
@@ -49,7 +49,7 @@ export const quantityOf = ({ multiple, quantityMax }: CreditOffer) =>
     .max(1_000_000_000)
     .meta({ minimum: multiple, maximum: quantityMax, multipleOf: multiple });
 
-/** What is bought, or why not. @throws RequestRefused 422 */
+/** The purchase, with its price. @throws RequestRefused 422 */
 export function priceCreditsOf(
   catalogue: Catalogue,
   type: CreditType,
@@ -88,7 +88,7 @@ export function pricePackOf(
   return purchase;
 }
 
-/** @throws RequestRefused 409 where nothing could pay for it, or another purchase is in flight. */
+/** @throws RequestRefused 409 if there is no means of payment, or another purchase is in flight. */
 export async function startCreditPurchase(
   request: FastifyRequest,
   effects: StartRunEffects & Pick<BillingEffects, 'provider'>,
@@ -108,7 +108,7 @@ export async function startCreditPurchase(
   });
 }
 
-/** What the customer pays with. */
+/** The customer's means of payment. */
 const paymentShape = z
   .object({
     client_secret: z.string(),
@@ -128,11 +128,11 @@ export const startedPayment = {
   client_secret: z.string().nullable().meta({ description: 'Of `payment`.' }),
 };
 
-/** What starting a purchase by invoice answers. */
+/** Answer to the start of a purchase by invoice. */
 export const invoicedStarted = z.object({
   run_id: z.string(),
   status: z.enum(['pending', 'granted']).meta({ description: GRANTED_AT_ONCE }),
-  // Only where there is nothing to pay.
+  // Only if the amount to pay is 0.
   payment: z.null().optional(),
   client_secret: z.null().optional(),
 });
@@ -144,7 +144,7 @@ export const invoicedStartedToWire = (
     ? { run_id: workflow.runId, status: 'granted', payment: null, client_secret: null }
     : { run_id: workflow.runId, status: 'pending' };
 
-/** What asking for an invoice to pay answers. */
+/** Answer to a request for an invoice to pay. */
 export const cardPurchase = z.object({
   status: z.enum(['open', 'granted']).meta({ description: GRANTED_AT_ONCE }),
   ...startedPayment,
@@ -207,7 +207,7 @@ export async function waitForPayment(
   );
 }
 
-/** What the worker keeps of an invoice that is ready to be paid. */
+/** The worker's record of an invoice that is ready to be paid. */
 interface FinalizeOutput {
   readonly clientSecret?: string;
   readonly invoiceId: string;
@@ -217,7 +217,7 @@ interface FinalizeOutput {
 }
 
 /**
- * Payment by invoice: begins to charge the card on file, whatever the account's payment method type.
+ * Payment by invoice: begins to charge the card on file, for every payment method type of the account.
  *
  * @throws RequestRefused 409 without a card, and while another purchase is in flight.
  */
@@ -253,7 +253,7 @@ export async function buyByCard(
   };
 }
 
-/** @throws AppError BUG where it buys no credits. */
+/** @throws AppError BUG if it buys no credits. */
 function priceOf({ content }: PurchaseWorkflow): Money {
   if (content.type !== 'purchase') throw new AppError('BUG', 'the run is no purchase of credits');
   return content.purchase.price;
@@ -273,7 +273,7 @@ async function buyOnRail(
 
 type PurchaseName = { readonly runId: string } | { readonly invoiceId: string };
 
-/** A purchase workflow of the caller's that bought what the route is about; 404 where there is none. */
+/** A purchase workflow of the caller's that bought the route's kind of credit; 404 if it does not exist. */
 export async function findPurchase(
   request: FastifyRequest,
   database: Database,
@@ -289,7 +289,7 @@ export async function findPurchase(
   return workflow;
 }
 
-/** `findPurchase` for answers that may still change: says when to ask again. */
+/** `findPurchase` for answers that may still change: sets the time to ask again. */
 export async function findPurchaseToPoll(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -305,7 +305,7 @@ export async function findPurchaseToPoll(
 export const CARD_STATUSES = ['granted', 'draft', 'open', 'paid', 'uncollectible', 'void'] as const;
 type CardStatus = (typeof CARD_STATUSES)[number];
 
-/** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
+/** `granted` once the credits are there, otherwise the invoice's own state. Only reads. */
 export async function cardStatusOf(
   { database, provider }: Pick<BillingEffects, 'database' | 'provider'>,
   workflow: PurchaseWorkflow,
@@ -318,7 +318,7 @@ export async function cardStatusOf(
   return found.value.status === 'deleted' ? 'void' : found.value.status;
 }
 
-/** What we know of an invoice while the payment provider does not answer. */
+/** Our own record of an invoice while the payment provider does not answer. */
 async function isFinalized(database: Database, workflow: PurchaseWorkflow): Promise<boolean> {
   const steps = await listPurchaseSteps(database, workflow);
   return steps.some((step) => step.step === 'finalize' && step.state === 'done');

@@ -1,6 +1,6 @@
 /**
- * The deprecated ways to buy AI credits and builder credits (`account-billing.md` §9). They start the
- * same purchase workflows in the same lanes as `credits.ts`, and say on every answer what has replaced them.
+ * The deprecated ways to buy AI credits and builder credits (`account-billing.md` §9). They start the same purchase
+ * workflows in the same lanes as `credits.ts`, and name their replacement in every answer.
  */
 import type { CreditOffer, CreditType } from '@sluice/domain/billing/catalogue';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';

@@ -1,4 +1,4 @@
-/** Buying packs of inbox previews, by either payment method type, and the state of such a purchase. */
+/** Buying packs of inbox previews, and the state of such a purchase. By either payment method type. */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';

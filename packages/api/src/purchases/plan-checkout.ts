@@ -1,6 +1,6 @@
 /**
- * The checkout of a plan (`account-billing.md` §3, §4). It waits for its purchase workflow. A purchase workflow that
- * outlives the wait goes on, and the answer is 409 with when to ask again, and for what.
+ * The checkout of a plan (`account-billing.md` §3, §4). It waits for its purchase workflow. If a purchase workflow
+ * outlives the wait, it goes on, and the answer is 409 with the time to ask again, and the purchase to ask for.
  */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { findCoupon, type Plan } from '@sluice/domain/billing/catalogue';
@@ -211,7 +211,7 @@ const PROBLEM_OF_REFUSAL = {
   payment_pending: 'payment_pending',
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;
 
-/** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */
+/** @throws RequestRefused 409 if it goes on, bought something else or was refused, 402 if the card was declined. */
 function answerCheckout(
   workflow: PurchaseWorkflow,
   asked: Asked,
@@ -248,7 +248,7 @@ function answerCheckout(
   });
 }
 
-/** What of the caller's body was refused; undefined where it was the body of the checkout that the caller shares. */
+/** The refused field of the caller's body; undefined if that body belongs to another caller of the shared checkout. */
 function refusedFieldOf({ content, result }: PurchaseWorkflow, asked: Asked): string | undefined {
   if (content.type !== 'checkout') return undefined;
   if (result?.refusal === 'coupon_expired' && content.couponCode === asked.couponCode)

@@ -1,7 +1,6 @@
 /**
- * The opaque handle of a credit purchase: it names its own payment method type, so one status endpoint serves both,
- * and nobody can make one up. `pur_` + base64url of payment method type, workflow and a truncated HMAC bound to the
- * account.
+ * The opaque handle of a credit purchase: it names its own payment method type, so one status endpoint serves both, and
+ * it cannot be forged. `pur_` + base64url of payment method type, workflow and a truncated HMAC bound to the account.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
@@ -23,7 +22,7 @@ export function writePurchaseHandle(
   );
 }
 
-/** Takes the one form that `writePurchaseHandle` writes. @returns undefined where it was not made by us for this account. */
+/** Takes the one form that `writePurchaseHandle` writes. @returns undefined if we did not make it for this account. */
 export function readPurchaseHandle(
   secret: string,
   accountId: number,

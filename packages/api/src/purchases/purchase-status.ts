@@ -1,7 +1,8 @@
 /**
- * The two ways to ask for the state of a purchase of credits: by its purchase workflow for payment by
- * invoice, by its invoice for payment by card. The paths of packs and the deprecated ones differ only in what was
- * bought.
+ * The state of a purchase of credits, by workflow or invoice.
+ *
+ * Payment by invoice asks by the purchase workflow, payment by card by the invoice. The paths of packs and the
+ * deprecated ones differ only in the kind of credit.
  */
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { z } from 'zod';
@@ -20,7 +21,7 @@ interface StatusRoute {
   readonly isWanted: (workflow: PurchaseWorkflow) => boolean;
 }
 
-/** What both ways have: any member may ask, about a purchase that the answer names. */
+/** Common part of both ways: any member may ask, about a purchase that the answer names. */
 const statusOptions = <Query extends z.ZodType, Answer extends z.ZodType>(
   described: Omit<StatusRoute, 'path' | 'isWanted'>,
   querystring: Query,
