@@ -2,8 +2,8 @@
  * `GET /v1/events/{event_id}/trace`: one event's whole way, from the call that brought it to the last
  * attempt to report it.
  *
- * It knows what is in Postgres. An event that still waits in a queue, or in the disk buffer of an intake, is 404, like
- * one that was never sent or is another workspace's.
+ * It reads Postgres alone. An event that still waits in a queue, or in the disk buffer of an intake, is 404, like one
+ * that was never sent or is another workspace's.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery/delivery-reads';

@@ -1,7 +1,6 @@
 /**
- * `GET /v1/ingestion_issues`: what intake refused or put right, and what the worker could not apply.
- * It answers "I got a 200, but where is my event?", since permissive mode answers 200 to everything
- * (ingestion-webhooks.md §7).
+ * `GET /v1/ingestion_issues`: data that intake refused or corrected, or that the worker could not apply. It explains a
+ * missing event after a 200, since permissive mode answers 200 to everything (ingestion-webhooks.md §7).
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

@@ -1,8 +1,8 @@
 /**
- * `GET /v1/stream`: a live tail of what comes in and what is reported, as server-sent events.
+ * `GET /v1/stream`: a live tail of incoming calls and reported events, as server-sent events.
  *
- * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is told how many
- * (`dropped`). One that takes nothing for a minute is cut, also after its tail has ended, so that a reader that
+ * A view of the present: no line is kept for a reader. A reader that is too slow loses lines, and gets their number
+ * (`dropped`). A reader that takes no bytes for a minute is cut, also after its tail has ended, so that a reader that
  * vanished costs a bounded buffer, and a place among the tails of its workspace, for a bounded time. A tail ends within
  * a second after its key ends.
  */
@@ -21,7 +21,7 @@ import type { TailPlaces } from './tail-places.ts';
 
 export interface LiveTailEffects {
   readonly database: Database;
-  /** Begins to read; rejects where the fleet cannot be heard. */
+  /** Begins to read; rejects if the fleet cannot be heard. */
   readonly openTail: (
     environmentId: number,
     filter: TailFilter,
@@ -34,11 +34,11 @@ export interface LiveTailEffects {
 }
 
 const FILTER_LENGTH_MAX = 500;
-/** Proxies cut what is silent for a minute or less. */
+/** Proxies cut connections that are silent for a minute or less. */
 const HEARTBEAT_MS = 15_000;
 /** As long as the key of any other call is remembered (`authenticate.ts`). */
 const KEY_LOOK_MS = 1_000;
-/** What may wait in memory for a slow reader, besides the kernel's own buffers. */
+/** Bytes that may wait in memory for a slow reader, besides the kernel's own buffers. */
 const WAITING_SIZE_BYTES_MAX = 256 * 1024;
 const STUCK_MS_MAX = 60_000;
 
@@ -53,7 +53,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
   app.get(
     '/v1/stream',
     {
-      // HEAD would stay open as long as a GET and show nothing.
+      // HEAD would stay open as long as a GET without showing any line.
       exposeHeadRoute: false,
       schema: {
         tags: ['events'],
@@ -138,7 +138,7 @@ function refuse(request: FastifyRequest, reply: FastifyReply, message: string) {
   return sendProblem(request, reply, { code: 'unavailable', message });
 }
 
-/** One reader's answer. What comes before it is started is dropped. */
+/** One reader's answer. Lines before its start are dropped. */
 class TailResponse {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;

@@ -1,7 +1,7 @@
 /**
- * `GET /v1/statistics`: counts by minute or by longer steps, for charts. They are of the workers' memory, written every ten
- * seconds (`database/src/maintenance/minute-statistics.ts`): after a worker was killed its last ten seconds are missing. What is
- * charged is counted elsewhere.
+ * `GET /v1/statistics`: counts by minute or by longer steps, for charts. They come from the workers' memory, written
+ * every ten seconds (`database/src/maintenance/minute-statistics.ts`): after a worker was killed its last ten seconds
+ * are missing. Charges are counted elsewhere.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -63,7 +63,7 @@ const statistics = z.object({
   to: z.string(),
   series: z.array(
     z.object({
-      /** Null: of all. Of what was refused, which call. */
+      /** Null: of all. For refused calls it is the kind of call. */
       name: z.string().nullable(),
       webhook_id: z.int().nullable(),
       /** Steps in which there was anything; a count, or milliseconds. */
@@ -116,7 +116,7 @@ export function registerStatistics(app: ApiServer, { database, now }: Statistics
   );
 }
 
-/** The last hour unless told. A range begins where a step does, so that its first point is whole. */
+/** Default: the last hour. A range begins with a step, so that its first point is whole. */
 function rangeOf(
   { from, to }: { readonly from?: number | undefined; readonly to?: number | undefined },
   stepSeconds: number,

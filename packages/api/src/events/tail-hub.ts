@@ -16,7 +16,7 @@ import {
 } from '@sluice/platform/tail/tail-messages';
 import type { Logger } from '@sluice/platform/process/logger';
 
-/** `droppedCount`: lines that were told to this workspace and got lost before these, whether they match or not. */
+/** `droppedCount`: lines of this workspace that got lost before these, whether they match or not. */
 export type TailReader = (lines: readonly TailLine[], droppedCount: number) => void;
 
 export interface OpenTail {
@@ -55,9 +55,9 @@ export class TailHub {
   }
 
   /**
-   * Begins to read. Resolves when this process hears and has said so; the others hear it a moment later.
+   * Begins to read. Resolves when this process listens and has announced it; the others hear it a moment later.
    *
-   * @throws where the channel is away.
+   * @throws if the channel is away.
    */
   async open(environmentId: number, filter: TailFilter, onLines: TailReader): Promise<OpenTail> {
     const reading = { filter, onLines };
@@ -122,7 +122,7 @@ export class TailHub {
     };
     const { channel } = this.#options;
     const text = JSON.stringify(said);
-    // More filters than fit: everything is told, and filtered here only.
+    // More filters than fit: other processes send all lines, and this one filters them.
     const isTooLarge = Buffer.byteLength(text) > channel.messageSizeBytesMax;
     await channel.publish(
       ANNOUNCEMENT_TOPIC,

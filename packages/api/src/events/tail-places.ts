@@ -30,7 +30,7 @@ export class TailPlaces {
     });
   }
 
-  /** @returns false where the workspace gets none; else {@link release} must be called once. */
+  /** @returns false if the workspace gets no place; else {@link release} must be called once. */
   async take(environmentId: number): Promise<boolean> {
     // Asked for each tail: other processes make workspaces.
     this.#isAlone = await isOnlyWorkspace(this.#database, environmentId);

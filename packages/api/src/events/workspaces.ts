@@ -1,4 +1,4 @@
-/** The workspace behind the key, and the addresses that its webhooks come from. */
+/** The workspace behind the key. Also the source addresses of its webhooks. */
 import type { Database } from '@sluice/database/connection/connection';
 import { type WorkspaceTotals, findWorkspaceTotals } from '@sluice/database/accounts/environments';
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import type { ApiServer } from '../http/api-server.ts';
 
 export interface WorkspaceEffects {
   readonly database: Database;
-  /** Where deliveries leave from, for a receiver's firewall; only the operator knows. */
+  /** Source addresses of deliveries, for a receiver's firewall; only the operator knows them. */
   readonly outgoingIpAddresses: readonly string[];
   readonly monotonicNow: () => number;
 }
