@@ -1,6 +1,8 @@
 /**
- * Recording runs of inbox previews and refunding them, for the service that makes the previews: its
- * token needs the scope `usage:write`. Ours: the spec says what usage looks like, not how it comes.
+ * Recording and refunding runs of inbox previews.
+ *
+ * For the service that makes the previews: its token needs the scope `usage:write`. Ours: the spec defines the form of
+ * usage, not its source.
  */
 import { findUsageOwners, type PreviewRun } from '@sluice/database/credits/inbox-preview-runs';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
@@ -173,7 +175,7 @@ export function registerInboxPreviewRuns(
   );
 }
 
-/** The same for one of another account and one that nobody has. */
+/** The same for a workspace of another account and one that does not exist. */
 export const environmentNotOwned = (): RequestRefused =>
   new RequestRefused({
     code: 'environment_not_owned',

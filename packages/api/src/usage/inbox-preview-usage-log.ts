@@ -137,7 +137,7 @@ export function registerInboxPreviewUsageLog(
   );
 }
 
-/** @throws RequestRefused where it is not the cursor of this log. */
+/** @throws RequestRefused if it is not the cursor of this log. */
 function cursorOf(...given: Parameters<typeof readUsageCursor>): UsageCursor {
   const read = readUsageCursor(...given);
   switch (read.outcome) {

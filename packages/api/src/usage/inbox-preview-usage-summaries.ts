@@ -1,6 +1,8 @@
 /**
- * Inbox previews used, summed by days, weeks or months and by workspace or user (`account-billing.md` §4, Inbox
- * previews). The sums are those of the log (`inbox-preview-usage-log.ts`).
+ * Inbox previews used, summed by time and by workspace or user.
+ *
+ * Steps are days, weeks or months (`account-billing.md` §4, Inbox previews). The sums are equal to the log's
+ * (`inbox-preview-usage-log.ts`).
  */
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { sumUsage } from '@sluice/database/credits/inbox-preview-usage-reads';

@@ -1,10 +1,9 @@
 /**
- * Charges runs of inbox previews to the credit pools, and gives back what was charged: each in one
- * transaction with the run's row, the days that it counts to and the audit entry.
+ * Charges runs of inbox previews to the credit pools, and refunds them.
  *
- * A job is charged once and refunded once, however often it is asked for, also at the same time: the fact's key in
- * the ledger decides. The same call again gets the first answer; a call that says something else about the same job
- * is a conflict.
+ * Each is one transaction with the run's row, the days that it counts to and the audit entry. A job is charged once and
+ * refunded once, however often it is asked for, also at the same time: the fact's key in the ledger decides. The same
+ * call again gets the first answer; a call with other values for the same job is a conflict.
  *
  * Locks in this order: the account's watermark, its credits, its audit chain.
  */
@@ -36,7 +35,7 @@ export interface PreviewRunRequest extends Pick<
   readonly accountId: number;
   /** Whether the plan's monthly allowance may be spent. */
   readonly hasAllowance: boolean;
-  /** As it is sold; undefined where the catalogue does not know it (any more), or it is not paid yet. */
+  /** As it is sold; undefined if the catalogue does not know it (any more), or it is not paid yet. */
   readonly plan?: Plan | undefined;
   readonly origin: ChangeOrigin;
 }
@@ -47,10 +46,10 @@ export type RecordOutcome =
   | { readonly outcome: 'conflict'; readonly run: PreviewRun }
   | { readonly outcome: 'insufficient'; readonly available: number };
 
-/** The name of the debit in the ledger. Encoded, for what follows a colon there is ours. */
+/** The name of the debit in the ledger. Encoded, because our own parts follow a colon. */
 const debitKeyOf = (previewJobId: string): string => `preview:${encodeURIComponent(previewJobId)}`;
 
-/** Takes the run's quantity out of the account's credits, or nothing. */
+/** Takes the run's whole quantity out of the account's credits, or refuses. */
 export function recordPreviewRun(
   { database, now }: RecordPreviewRunEffects,
   request: PreviewRunRequest,
@@ -59,7 +58,7 @@ export function recordPreviewRun(
   const account = { accountId, kind: 'inbox_previews' } as const;
   return transactOnce(database, request.origin.call, isRecorded, async (transaction) => {
     const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
-    // Not earlier: the day must be read while nobody can close it.
+    // Not earlier: the day must be read while it cannot be closed.
     const nowMs = now();
     const allowance = plan && hasAllowance ? allowanceOf(plan, 'inbox_previews', nowMs) : undefined;
     const debit = { amount: quantity, key: debitKeyOf(previewJobId), hasAllowance, allowance };
@@ -106,7 +105,7 @@ export type RefundOutcome =
   | { readonly outcome: 'too-much'; readonly left: number }
   | { readonly outcome: 'missing' };
 
-/** Gives back what a run took, or a part of it, to the grants that it came from. */
+/** Gives back the credits of a run, or a part of them, to the grants that they came from. */
 export function refundRecordedRun(
   { database, now }: RecordPreviewRunEffects,
   { accountId, previewJobId, quantity, origin }: PreviewRefundRequest,

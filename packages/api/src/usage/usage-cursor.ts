@@ -1,10 +1,10 @@
 /**
- * The cursor of the usage log: where the next page begins, and what the following pages keep of the first: its range,
- * and its mark between closed days and runs (`database/src/credits/inbox-preview-usage-reads.ts`). So a log that is read over
- * midnight, or while a day is closed, is one log.
+ * The cursor of the usage log: the next page's first entry, with the first page's range and mark. The mark divides
+ * closed days from runs (`database/src/credits/inbox-preview-usage-reads.ts`). So a log that is read over midnight, or
+ * while a day is closed, is one log.
  *
- * Base64url of JSON with a truncated HMAC bound to the account. It names the filters that it was given
- * for; with others it is refused, for its place is not one in their log.
+ * Base64url of JSON with a truncated HMAC bound to the account. It names the filters that it was given for; with others
+ * it is refused, for its place is not one in their log.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { UsagePosition } from '@sluice/database/credits/inbox-preview-usage-reads';

@@ -1,4 +1,4 @@
-/** What the usage log and the usage summaries are asked with: days, a workspace, and whether it is the account's. */
+/** Query fields of the usage log and the usage summaries: days, and a workspace of the account. */
 import type { Database } from '@sluice/database/connection/connection';
 import { findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
 import {
@@ -36,7 +36,7 @@ export const usageQuery = {
 
 export const rangeShape = { start: z.string(), end: z.string() };
 
-/** @throws RequestRefused 422 where it begins after it ends. */
+/** @throws RequestRefused 422 if it begins after it ends. */
 export function rangeOf(
   given: { readonly start?: string | undefined; readonly end?: string | undefined },
   nowMs: number,
@@ -58,7 +58,7 @@ export const refusedParameter = (field: string, message: string): RequestRefused
     ]),
   );
 
-/** @throws RequestRefused 403 where the workspace is not, and never was, the account's. */
+/** @throws RequestRefused 403 if the workspace is not, and never was, the account's. */
 export async function requireOwnWorkspace(
   database: Database,
   accountId: number,
