@@ -1,4 +1,4 @@
-/** `GET /v1/customers/{id}/attributes/{name}/history`: what an attribute was, when, and which call changed it. */
+/** `GET /v1/customers/{id}/attributes/{name}/history`: an attribute's values, with times and calls. */
 import type { Database } from '@sluice/database/connection/connection';
 import { listActivities } from '@sluice/database/people/activity-reads';
 import { ATTRIBUTE_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';

@@ -1,4 +1,4 @@
-/** How a person and what hangs on it looks on the wire, and the schemas that say so. Pure. */
+/** A person with its devices on the wire, and the schemas. Pure. */
 import type { ActivityRow } from '@sluice/database/people/activity-reads';
 import type {
   PersonDevice,

@@ -64,7 +64,7 @@ export const idType = {
 };
 
 const micros = z.string().regex(/^\d{1,18}$/);
-/** Behind all that was received, for tokens of an older version, which do not say. */
+/** Behind every received event, for tokens of an older version, which lack this position. */
 const LATEST_MICROS = '9'.repeat(18);
 export const activityPosition = z
   .union([
@@ -285,8 +285,8 @@ async function findPerson(
 }
 
 /**
- * As an identifier is read at all doors, without blanks at its ends. People who were stored with some keep them, and are
- * found where nobody else is meant.
+ * As an identifier is read at all doors, without blanks at its ends. People who were stored with some keep them, and
+ * are found if no other person has the identifier without blanks.
  */
 async function findByIdentifier(
   database: Database,
@@ -304,7 +304,7 @@ async function findByIdentifier(
 }
 
 /**
- * 404 that says which kind of identifier was looked up, so that a forgotten `id_type` does not look like a lost
+ * 404 that names the kind of identifier that was looked up, so that a forgotten `id_type` does not look like a lost
  * person.
  */
 const nobody = (identifier: string, type: IdType): Problem => ({

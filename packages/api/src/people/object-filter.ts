@@ -1,8 +1,8 @@
 /**
- * The filter of `POST /v1/objects` (ingestion-conventions.md §5.3): `and`, `or` and `not` around
- * conditions on attributes, as clients send it → what the database reads.
+ * The filter of `POST /v1/objects` (ingestion-conventions.md §5.3): read from JSON.
  *
- * Bounded in depth and in number, because each condition becomes part of a statement. Pure.
+ * It becomes the database's form of `and`, `or` and `not` around conditions on attributes. Bounded in depth and in
+ * number, because each condition becomes part of a statement. Pure.
  */
 import type { ObjectFilter } from '@sluice/database/people/object-reads';
 import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
@@ -13,7 +13,7 @@ const DEPTH_MAX = 10;
 const CONDITION_COUNT_MAX = 100;
 const TEXT_LENGTH_MAX = 1_000;
 
-/** A filter together with the type that its conditions say they are about, where they say one. */
+/** A filter together with the types that its conditions name. */
 export interface ReadFilter {
   readonly filter: ObjectFilter;
   readonly typeIds: ReadonlySet<string>;
@@ -42,7 +42,7 @@ class FilterReader {
   readonly typeIds = new Set<string>();
   #conditionCount = 0;
 
-  /** Undefined where part of it is refused; `problems` says what. */
+  /** Undefined if part of it is refused; `problems` has the reasons. */
   read(value: unknown, path: (string | number)[], depth: number): ObjectFilter | undefined {
     if (!isJsonObject(value)) return this.#refuse(path, 'must be a JSON object');
     if (depth >= DEPTH_MAX) return this.#refuse(path, `must be at most ${DEPTH_MAX} levels deep`);
@@ -116,7 +116,7 @@ class FilterReader {
   }
 }
 
-/** Undefined for what is no single value, or could not be stored and so cannot be found. */
+/** Undefined for a value that is no single value, or could not be stored and so cannot be found. */
 function readText(object: JsonObject, key: string): string | undefined {
   const value = Object.hasOwn(object, key) ? object[key] : undefined;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

@@ -1,4 +1,4 @@
-/** How an object and the people related to it look on the wire, and the schemas that say so. Pure. */
+/** An object and its people on the wire, and their schemas. Pure. */
 import type { ObjectProfile, ObjectRelationshipRow } from '@sluice/database/people/object-reads';
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { z } from 'zod';

@@ -47,7 +47,7 @@ import { readsOf } from '../http/replica-reads.ts';
 const LIMIT_MAX = 100;
 const FOUND_LIMIT_MAX = 1_000;
 const FOUND_LIMIT_DEFAULT = 100;
-/** Objects that a page looks at, whatever its filter matches: tens of milliseconds at worst. */
+/** Objects that a page looks at, for any filter: tens of milliseconds at worst. */
 const SCAN_LIMIT = 10_000;
 const OBJECT_ID_LENGTH_MAX = ID_SIZE_BYTES_MAX;
 

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/customers?query=`: people whose id, email or svc_id begins with a text, those by id first; without a text the latest.
- * Beside the search by email, which clients know.
+ * `GET /v1/customers?query=`: people whose id, email or svc_id begins with a text, ids first. Without a text it lists
+ * the latest people. Beside the search by email, which clients know.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -27,7 +27,7 @@ export interface PeoplePage {
   readonly next: string;
 }
 
-/** @throws RequestRefused where `start` is no token of this list. */
+/** @throws RequestRefused if `start` is no token of this list. */
 export async function searchPeople(
   database: Database,
   environmentId: number,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { nextToken, splitPage } from '../http/page.ts';
 
-/** Where a page begins: the number of the person or the object that the one before ended with. */
+/** Begin of a page: the number of the person or the object that the one before ended with. */
 export const numberPosition = z
   .tuple([z.string().regex(/^\d{1,18}$/)])
   .transform(([number]) => number);
@@ -14,7 +14,7 @@ export const relationshipPage = <Shape extends z.ZodType>(relationship: Shape) =
     next: nextToken,
   });
 
-/** @param rows - one more than `limit` where there are more. */
+/** @param rows - one more than `limit` if there are more. */
 export function toRelationshipPage<Row, Shown>(
   rows: readonly Row[],
   limit: number,
