@@ -1,14 +1,14 @@
 /**
- * What an operator should act on, from one look at the fleet: the alerts of `infra/observability/alerts.yaml` that such a look can
- * judge, with the same bounds and runbooks. A test holds the two together. Pure.
+ * Alerts for an operator, from one look at the fleet. They are the alerts of `infra/observability/alerts.yaml` that one
+ * look can judge, with the same bounds and runbooks. A test holds the two together. Pure.
  *
- * Prometheus waits some minutes before it wakes somebody; here all is told at once, to who looks.
+ * Prometheus waits some minutes before it wakes an operator; here all alerts show at once.
  */
 import type { FleetReading } from './read-fleet.ts';
 
 export interface FleetAlert {
   readonly name: string;
-  /** What there is, in words. */
+  /** The situation, in words. */
   readonly summary: string;
   /** A page of this repository. */
   readonly runbook: string;
@@ -16,9 +16,9 @@ export interface FleetAlert {
 
 interface Rule {
   readonly runbook: string;
-  /** Seconds, or a number; what is above it is told. */
+  /** Seconds, or a number; a larger value is an alert. */
   readonly above: number;
-  /** Undefined where it cannot be told. */
+  /** Undefined if it is not known. */
   readonly valueOf: (fleet: FleetReading) => number | undefined;
   readonly summaryOf: (value: number) => string;
 }

@@ -14,7 +14,7 @@ export interface FleetBrokerOptions {
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
 }
 
-/** What fails to open is opened anew at the next look. */
+/** A connection that fails to open is opened anew at the next look. */
 export function createFleetBroker(options: FleetBrokerOptions): () => Promise<FleetBroker> {
   let opening: Promise<FleetBroker> | undefined;
   return () => {

@@ -48,7 +48,7 @@ const fleet = z.object({
     }),
   ),
   processes: z.array(fleetProcess),
-  /** Null: it does not answer, and nothing is known of the shards. */
+  /** Null: it does not answer, and the state of the shards is not known. */
   broker: z
     .object({
       kind: z.enum(['redis', 'postgres']),

@@ -1,6 +1,7 @@
 /**
- * One look at the whole installation: its processes by their heartbeats, the broker's shards, and what waits in Postgres. It costs
- * a few statements and two commands a shard, so it is kept for some seconds, and nothing is read while nobody looks.
+ * One look at the whole installation: its processes by their heartbeats, the broker's shards, and the backlogs in
+ * Postgres. It costs a few statements and two commands a shard, so it is kept for some seconds, and is only made on
+ * request.
  */
 import { countPurchasesInReview } from '@sluice/database/billing/purchases-in-review';
 import { findOldestWaitingEvent } from '@sluice/database/billing/provider-events';
@@ -13,7 +14,7 @@ import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import { within } from '@sluice/platform/process/within';
 import type { Producer } from '@sluice/platform/queue/queue';
 
-/** What is read of the broker. */
+/** The parts of a broker that are read. */
 export type FleetBroker = Pick<
   Producer,
   'kind' | 'commitBatchCounts' | 'shardHeads' | 'failedCount' | 'durability' | 'fill'
@@ -31,9 +32,9 @@ export interface ShardBacklog {
   readonly shard: number;
   /** Commit batches that wait or run. */
   readonly waitingCount: number;
-  /** Null: there is none. */
+  /** Null: the queue is empty. */
   readonly oldestAgeMs: number | null;
-  /** Some worker says that it makes no progress. */
+  /** Some worker reports that it makes no progress. */
   readonly isStuck: boolean;
 }
 
@@ -80,7 +81,7 @@ export function createFleetReader(effects: FleetReaderEffects): () => Promise<Fl
     if (latest && atMs - latest.atMs < KEPT_MS) return latest.reading;
     const reading = readFleet(effects);
     latest = { atMs, reading };
-    // A look that failed is nobody else's.
+    // A look that failed is not shared.
     reading.catch(() => (latest = undefined));
     return reading;
   };
@@ -106,7 +107,7 @@ async function readFleet({
     countPurchasesInReview(database, COUNT_MAX),
     findOldestWaitingEvent(database),
     findOldestUntold(database, nowMs),
-    // While it is away, the rest is what an operator needs most.
+    // While it is away, an operator needs the rest most.
     within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
   ]);
   const stuck = new Set(processes.flatMap(({ report }) => report.stuckQueues ?? []));
@@ -147,7 +148,7 @@ async function readBroker(broker: FleetBroker) {
     },
     shards: counts.map((waitingCount, shard) => {
       const head = heads[shard];
-      // The id of a commit batch is a ULID: it says when intake made it.
+      // The id of a commit batch is a ULID, so it has the time at which intake made it.
       const id = head?.active[0]?.id ?? head?.nextId;
       return { shard, waitingCount, oldestAtMs: id === undefined ? undefined : ulidTimeMs(id) };
     }),
