@@ -1,9 +1,9 @@
 /**
- * The filters of the audit log, in a query and in the body of an export: the same fields, the same rules
- * (`account-billing.md` §4, Audit logs).
+ * The filters of the audit log.
  *
- * A filter that cannot apply is refused, and so is an unknown one in the body of an export: if it were ignored, far
- * more would be exported than was asked for.
+ * They are in a query and in the body of an export: the same fields, the same rules (`account-billing.md` §4, Audit
+ * logs). A filter that cannot apply is refused, and so is an unknown one in the body of an export: if it were ignored,
+ * far more would be exported than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';

@@ -1,4 +1,4 @@
-/** What the audit log looks like on the wire (`account-conventions.md` §4.4). Pure. */
+/** The audit log on the wire (`account-conventions.md` §4.4). Pure. */
 import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { z } from 'zod';
 

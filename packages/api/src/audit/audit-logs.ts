@@ -1,6 +1,6 @@
 /**
- * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md` §4, Audit
- * logs). Exports are in `audit-log-exports.ts`.
+ * The audit log of an account: list, one entry, and the values of its filters (`account-billing.md` §4, Audit logs).
+ * Exports are in `audit-log-exports.ts`.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { findAuditLog, listAuditLogs } from '@sluice/database/audit/audit-log-reads';
@@ -59,7 +59,7 @@ export function registerAuditLogs(
         readsOf(request, database),
         accountCallerOf(request).accountId,
         toFilter(given),
-        // One more than is shown, so that its presence says that there is another page.
+        // One more than is shown: its presence means that there is another page.
         { order, cursor, limit: limit + 1 },
       );
       const page = found.slice(0, limit);

@@ -1,9 +1,9 @@
 /**
- * A link that opens one export for a while, without a token: the file can be handed to a browser or a
- * tool that has none, and the link is worth nothing soon after.
+ * A link that opens one export for a while, without a token: the file can be handed to a browser or a tool without a
+ * token, and the link stops working soon after.
  *
- * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names what it opens, so nothing has to be stored,
- * and it cannot be made or prolonged without the secret. Pure; the clock is an argument.
+ * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names its export, so it need not be stored, and it
+ * cannot be made or prolonged without the secret. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
