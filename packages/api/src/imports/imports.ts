@@ -1,6 +1,6 @@
 /**
- * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): watched, cancelled, and
- * what was wrong with their rows as CSV.
+ * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7). They are watched and
+ * cancelled here, and the problems of their rows are answered as CSV.
  *
  * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/imports/run-import.ts`); they
  * meet in Postgres.

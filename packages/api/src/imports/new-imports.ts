@@ -1,7 +1,7 @@
 /**
- * Makes an import, from the URL of a file or from a file that comes with the call.
+ * Makes an import, from a URL or an uploaded file.
  *
- * A file is stored before anybody knows whether the call is a new one, because an `Idempotency-Key` covers the whole
+ * A file is stored before it is known whether the call is a new one, because an `Idempotency-Key` covers the whole
  * body, its file too. So a file that had come before, or must not be taken, is deleted again.
  *
  * Before: `receive-upload.ts`. After: `worker/src/imports/run-import.ts`.
@@ -205,7 +205,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
           if (made === 'too_many') return sendProblem(request, reply, TOO_MANY);
           return reply.send({ import: toWire(made) });
         }
-        // From here on the import may be made, whatever answer we get.
+        // From here on the import may be made, for every answer that we get.
         request.upload = null;
         const finished = await finishUpload(database, upload, heldCallOf(request), now());
         if (finished && finished.importId !== upload.importId) await forget(request, upload);

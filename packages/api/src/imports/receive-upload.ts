@@ -1,9 +1,9 @@
 /**
- * A file that is sent with `multipart/form-data`: its fields, then its bytes, which go to Postgres in
- * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
+ * A file that is sent with `multipart/form-data`: its fields, then its bytes.
  *
- * The fields come before the file, so that what is wrong with them is said before a gigabyte is taken; a field after
- * the file is refused. A file that breaks off leaves nothing, nor does a form with too many parts.
+ * The bytes go to Postgres in pieces of a megabyte as they come. The sender is read only as fast as they are kept. The
+ * fields come before the file, so that their faults are answered before a gigabyte is taken; a field after the file is
+ * refused. A file that breaks off is deleted, and so is the file of a form with too many parts.
  *
  * Before: `new-imports.ts` declares the content type. After: `database/src/imports/import-chunks.ts`.
  */
@@ -19,7 +19,7 @@ import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 
 export interface UploadPort {
-  /** From the fields before the file. @throws RequestRefused where they do not make an import. */
+  /** From the fields before the file. @throws RequestRefused if they do not make an import. */
   readonly begin: (fields: Readonly<Record<string, string>>) => Promise<ImportRow>;
   readonly keep: (made: ImportRow, bytes: Buffer) => Promise<PieceOutcome>;
   readonly abandon: (made: ImportRow) => Promise<void>;
@@ -84,7 +84,7 @@ export async function receiveUpload(
       payload.pipe(form);
     });
   } catch (error) {
-    // What is still on its way has no reader.
+    // The rest of the body has no reader.
     payload.unpipe(form);
     payload.resume();
     file?.destroy(new Error('the form broke off'));
@@ -102,8 +102,8 @@ export async function receiveUpload(
 }
 
 /**
- * The `charset` of the part whose header came last. busboy tells a file's type without its parameters, so they are read
- * where its parser of parts announces them, before it does; a test holds that this stays so.
+ * The `charset` of the part whose header came last. busboy gives a file's type without its parameters. So they are read
+ * from the event of its parser of parts, which comes first; a test holds that this stays so.
  */
 function charsetOfParts(form: object): () => string | undefined {
   let charset: string | undefined;
