@@ -1,4 +1,4 @@
-/** What a link to the portal is made from, and what of it is refused. */
+/** Fields of a new link to the portal, with their checks. */
 import {
   PORTAL_CAPABILITY_NAMES,
   PORTAL_SECONDS_MAX,

@@ -1,7 +1,7 @@
 /**
- * `/v1/portal_links`: links that open a set of webhooks to an engineer of a customer. The server of our user makes one when
- * its own page is opened, and sends the browser there; the code is in the fragment, which browsers send to nobody.
- * What a link opens: `auth/portal-door.ts`. The page: `packages/console/src/portal.tsx`.
+ * `/v1/portal_links`: links that open a set of webhooks to an engineer of a customer. The server of our user makes one
+ * when its own page is opened, and sends the browser there; the code is in the fragment, which browsers never send.
+ * Rights of a link: `auth/portal-door.ts`. The page: `packages/console/src/portal.tsx`.
  */
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
@@ -28,7 +28,7 @@ export interface PortalLinkEffects {
   readonly database: Database;
   readonly now: () => number;
   readonly newId: () => string;
-  /** Where browsers open the console and the portal; absent: at the address of the call. */
+  /** Browser's address of the console and the portal. Absent: the address of the call. */
   readonly consoleUrl?: string;
 }
 
