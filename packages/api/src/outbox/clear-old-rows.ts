@@ -9,7 +9,7 @@
  * | sent entries of the outbox, applied events of the payment provider | 90 days | as below |
  *
  * After 90 days a fact may be sent, or a provider's event come, once more without harm: the provider gets the present state,
- * `messageId` makes an analytics event count once, and the event's work is done. The provider resends within 3 to 30 days.
+ * `messageId` makes an analytics event count once, and the event's work is done. The provider resends one for 3 days, and keeps it for 30.
  */
 import { clearCallCounts } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
