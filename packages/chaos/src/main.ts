@@ -1,4 +1,4 @@
-/** `npm run chaos -- --seed N`: runs one of the two oracles and prints what differs. `--help` lists the rest. */
+/** `npm run chaos -- --seed N`: runs one of the two oracles and prints the differences. `--help` lists the rest. */
 import { positiveInteger } from '@sluice/command-line/input/arguments';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { Command, Option } from 'commander';

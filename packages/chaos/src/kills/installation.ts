@@ -1,4 +1,8 @@
-/** `npm start` with its defaults over a Postgres, and a Redis if asked for, of its own. Its services can be killed. */
+/**
+ * `npm start` with its defaults over servers of its own, for kills.
+ *
+ * It has a Postgres, and a Redis if asked for. Its services can be killed.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -16,14 +20,16 @@ export interface Installation {
   readonly intakeUrl: string;
   /** A POST to the API as the demo workspace. @throws Error if it is refused. */
   ask(path: string, body: object): Promise<unknown>;
-  /** @returns what sends SIGKILL to the processes that run now, those with intake or the worker in them, all at once. */
+  /**
+   * @returns a function that sends SIGKILL to the processes that run now and contain intake or the worker, all at once.
+   */
   prepareKill(): Promise<() => void>;
   close(): Promise<void>;
 }
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
-/** What the installation needs of the process that starts it. */
+/** Functions of the process that starts the installation. */
 export interface Host {
   readonly path: string | undefined;
   readonly kill: (pid: number) => void;
@@ -53,7 +59,7 @@ export async function startInstallation(
       : undefined;
   const ports = await Promise.all(Array.from({ length: 4 }, () => findFreePort()));
   const [intakePort, apiPort, workerPort, simulatorPort] = ports;
-  // What `npm start` runs, flags and caches included. The shell replaces itself, so that this is the supervisor.
+  // The command of `npm start`, flags and caches included. The shell replaces itself, so that this is the supervisor.
   const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
     readonly scripts: { readonly start: string };
   };

@@ -1,10 +1,10 @@
-/** What a run with kills must hold. Used by `npm run chaos -- --oracle kills` and, with more time, by `npm test`. */
+/** Promises of a run with kills. Used by `npm run chaos -- --oracle kills` and, with more time, by `npm test`. */
 import type { KillsReport } from './run-kills.ts';
 
-/** From the kill to the last delivery, on two cores that do nothing else. */
+/** From the kill to the last delivery, on two cores without other work. */
 export const LAST_DELIVERY_MS_MAX = 5_000;
 
-/** @returns a sentence for each promise that was broken; none if all were kept. */
+/** @returns a sentence for each promise that was broken; empty if all were kept. */
 export function judgeKills(
   report: KillsReport,
   lastDeliveryMsMax: number = LAST_DELIVERY_MS_MAX,

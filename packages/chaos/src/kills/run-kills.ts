@@ -1,6 +1,8 @@
 /**
- * Kills intake and worker of an installation under load, and measures how long deliveries take and how many are sent
- * twice. The senders send again until they are answered, as the clients do. No setting differs from `npm start`.
+ * Kills intake and worker of an installation under load.
+ *
+ * It measures how long deliveries take and how many are sent twice. The senders send again until they are answered, as
+ * the clients do. No setting differs from `npm start`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -106,7 +108,7 @@ async function measure(
       killing ??= (async () => {
         kill();
         killedAtMs = performance.now();
-        // What was on its way has come, and the next worker has not begun.
+        // Requests on their way have arrived, and the next worker has not begun.
         do await sleep(ARRIVAL_MS);
         while (performance.now() - receiver.lastAtMs() < ARRIVAL_MS);
         inFlight = await countInFlight(installation, receiver);
@@ -118,7 +120,7 @@ async function measure(
   await Promise.all([...sending, killing]);
   const wanted = eventCount + 1;
   await until(() => receiver.received.size >= wanted).catch(() => undefined);
-  // What is sent again comes by then.
+  // Repeated deliveries come by then.
   await sleep(SENT_AGAIN_WITHIN_MS);
   const lastAtMs = receiver.lastAtMs();
   return {

@@ -1,13 +1,15 @@
 /**
- * Compares what an endpoint accepted with what was acknowledged: each event and each published message came, and a person's
- * events were accepted in the order in which their client sent them. What came twice counts where it came first.
+ * Compares the deliveries that an endpoint accepted with the acknowledged calls.
+ *
+ * Each event and each published message must come. A person's events must be accepted in the order in which their
+ * client sent them. Of two copies the first one counts.
  */
 import type { DeliveryReceiver } from './delivery-receiver.ts';
 import type { SentEvent, SentPerson } from './loss-call.ts';
 
 const PROBLEMS_MAX = 10;
 
-/** @returns what is wrong, a line each; empty if nothing is. */
+/** @returns the differences, a line each; empty without one. */
 export function findUndelivered(
   people: readonly Pick<SentPerson, 'name' | 'events'>[],
   published: readonly SentEvent[],

@@ -1,7 +1,8 @@
 /**
- * The endpoint of the webhooks of a chaos run: it refuses, hangs and hangs up at times, and keeps what it accepted in order.
+ * The endpoint of the webhooks of a chaos run.
  *
- * Used by `run-seed.ts`, which compares it with what was acknowledged (`delivery-checker.ts`).
+ * It refuses, hangs and hangs up at times, and keeps the accepted deliveries in order. Used by `run-seed.ts`, which
+ * compares them with the acknowledged calls (`delivery-checker.ts`).
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +19,7 @@ export interface DeliveryReceiver {
   readonly url: string;
   /** By event id: when it was accepted first, as a place among all. */
   readonly accepted: ReadonlyMap<string, number>;
-  /** What was wrong with bodies. */
+  /** Faults of bodies. */
   readonly problems: readonly string[];
   close(): void;
 }

@@ -1,16 +1,16 @@
 /**
- * What one seed does to the fleet, and when: pure, so that a seed means the same everywhere.
+ * Faults of one seed to the fleet, with their times. Pure, so that a seed is the same everywhere.
  *
  * | fault | to | is |
  * |---|---|---|
  * | `kill` | a process | SIGKILL, started again after the duration |
  * | `stop` | a process | SIGSTOP, SIGCONT after the duration |
- * | `cut` | a way to a server | every connection ended, none opened |
- * | `hold` | a way | nothing passes, nobody is told |
+ * | `cut` | a way to a server | every connection ended, new ones refused |
+ * | `hold` | a way | bytes stay, without a sign to either side |
  * | `mute` | a way | the server hears and acts, its answers are lost |
  *
- * `redis` is one master where there are several servers; there each seed has a fault of it that lasts
- * until a replica has taken its place.
+ * With several servers `redis` is one master. There each seed has a fault of it that lasts until a replica has taken
+ * its place.
  */
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 
@@ -48,7 +48,7 @@ export interface WayFault extends Moment {
 }
 export type Fault = ProcessFault | WayFault;
 
-/** What `lengthMs` are filled with. */
+/** Fills `lengthMs` with faults. */
 export type PlanFaults = (random: Random, broker: Broker, lengthMs: number) => Fault[];
 
 export const FAULT_PLANS = ['mixed', 'flicker'] as const;
@@ -59,13 +59,13 @@ export const PLANS: Readonly<Record<FaultPlan, PlanFaults>> = {
   flicker: planFlicker,
 };
 
-// The servers of a set tell their own addresses, so no way of ours can stand in between.
+// The servers of a set publish their own addresses, so no way of ours can stand in between.
 const waysTo = (broker: Broker): readonly WayName[] =>
   WAYS.filter((name) => broker === 'redis' || !name.endsWith('redis'));
 
 /**
- * One fault of a way after another, each short: about three a second. What two processes do about one lost answer then
- * meets more often than with few long faults, and load is heavy all the time.
+ * One fault of a way after another, each short: about three a second. So one lost answer more often meets the actions
+ * of two processes than with few long faults, and load is heavy all the time.
  */
 function planFlicker(random: Random, broker: Broker, lengthMs: number): Fault[] {
   const faults: Fault[] = [];

@@ -39,7 +39,7 @@ export interface Fleet {
   readonly intakeUrls: readonly [string, string];
   /** The API's address; `undefined` in a fleet without an API. */
   readonly apiUrl: string | undefined;
-  /** The demo's first, then those that the shape asks for. */
+  /** The demo's first, then the ones that the shape asks for. */
   readonly workspaces: readonly [WorkspaceKeys, ...WorkspaceKeys[]];
   /** `/readyz` of every service: undefined if it does not answer. */
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
@@ -60,11 +60,11 @@ export interface FleetShape {
   readonly workspaceCount: number;
   /** Time after which an intake writes a call to its local disk buffer instead of the broker. */
   readonly commitDeadlineMs: number;
-  /** How far the clock of each intake is ahead of the machine's; absent: not at all. */
+  /** Time by which the clock of each intake is ahead of the machine's; 0 if absent. */
   readonly intakeClocksAheadMs?: readonly [number, number];
   /** A worker ends whose try takes so long. */
   readonly hungAfterMs: number;
-  /** All events and published messages of the first workspace go there; absent: nobody is told of any. */
+  /** All events and published messages of the first workspace go there. If absent, no webhook exists. */
   readonly deliversTo?: string;
 }
 
@@ -196,7 +196,7 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
       SHARD_COUNT: String(shardCount),
       QUEUE_STALLED_AFTER_MS: '1500',
       INTAKE_COMMIT_DEADLINE_MS: String(commitDeadlineMs),
-      // One folder each: taking over what a dead intake left is not what these runs try.
+      // One folder each: these runs do not try the take-over of a dead intake's folder.
       INTAKE_SPILL_DIRECTORY: join(directory, `spill-${name}`),
       [service === 'intake' ? 'INTAKE_PORT' : 'WORKER_PORT']: String(ports.get(name)),
       WORKER_HUNG_AFTER_MS: String(hungAfterMs),
@@ -229,7 +229,7 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
   await Promise.all([...ports.keys()].map((name) => processes.add(name, () => startService(name))));
   processes.supervise();
 
-  /** A master, whichever is one now. */
+  /** Harms the server that is the master now. */
   async function sufferMaster(kind: 'kill' | 'stop', durationMs: number): Promise<void> {
     const [master] = (await servers?.masters()) ?? [];
     if (!master) throw new Error('no server is master');

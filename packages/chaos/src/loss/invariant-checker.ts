@@ -1,7 +1,8 @@
 /**
- * Compares what is in Postgres with what was acknowledged: every event is there exactly once, each person's events
- * were applied in the order in which their client sent them, the last identify stands, and whoever became part of
- * somebody else, or was deleted, is gone.
+ * Compares the rows in Postgres with the acknowledged calls.
+ *
+ * Every event is there exactly once, each person's events were applied in the order in which their client sent them,
+ * and the last identify stands. A person who became part of another, or was deleted, is gone.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -24,7 +25,7 @@ interface StoredPerson {
 
 const PROBLEMS_MAX = 10;
 
-/** @returns what is wrong, a line each; empty if nothing is. */
+/** @returns the differences, a line each; empty without one. */
 export async function findLosses(
   database: Database,
   seed: number,

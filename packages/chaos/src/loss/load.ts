@@ -1,9 +1,9 @@
 /**
- * Random calls on both APIs, as real clients make them: each client sends one call after another, to
- * one intake, and sends a call again, with the same ids, until it is answered 200.
+ * Random calls on both APIs, as real clients make them: each client sends one call after another, to one intake, and
+ * sends a call again, with the same ids, until it is answered 200.
  *
- * Every event has a name of its own and its place among the events of its person, so that it can be compared with
- * what is in Postgres.
+ * Every event has a name of its own and its place among the events of its person, so that it can be compared with the
+ * rows in Postgres.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
@@ -13,7 +13,7 @@ import { callsOfSignUp } from './sign-up.ts';
 
 export interface Load {
   readonly people: readonly SentPerson[];
-  /** Messages about nobody (`POST /v1/publish`), acknowledged. */
+  /** Messages about no person (`POST /v1/publish`), acknowledged. */
   readonly published: readonly SentEvent[];
   /** Acknowledged calls, and how often any call was sent. */
   readonly counts: { calls: number; sent: number };
@@ -116,7 +116,7 @@ async function post(
 }
 
 function callMaker(random: Random, newId: () => string, published: SentEvent[]) {
-  /** Events for these people, in this order, and what to note once they are acknowledged. */
+  /** Events for these people, in this order, and the note for their acknowledgement. */
   const eventsFor = (people: readonly SentPerson[]) => {
     const events = people.map((person) => ({ person, eventId: newId() }));
     return {

@@ -1,21 +1,25 @@
-/** A call of the load, and what its acknowledgement means for the people whom it names. */
+/**
+ * A call of the load, with the effect of its acknowledgement.
+ *
+ * The effect is on the people whom the call names.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 
 export interface SentEvent {
   readonly eventId: string;
-  /** Which call it came in, to help a search. */
+  /** The call that it came in, to help a search. */
   readonly call: string;
 }
 
 export interface SentPerson {
   readonly name: string;
-  /** Absent: the person has none. */
+  /** Absent for a person without an email. */
   readonly email?: string;
   /** Acknowledged, in the order in which the client sent them. */
   readonly events: SentEvent[];
   /** Of the last acknowledged identify. */
   step: number;
-  /** What the last acknowledged call did with the person. */
+  /** Effect of the last acknowledged call on the person. */
   fate: Fate;
   /** A copy of a call that was sent again may take effect late: a person who is gone may then be there again. */
   isSentAgain: boolean;
@@ -29,7 +33,7 @@ export interface Call {
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body: unknown;
-  /** What an acknowledgement of it means. */
+  /** Records an acknowledgement of it. */
   readonly acknowledge: (call: string) => void;
 }
 

@@ -1,6 +1,8 @@
 /**
- * The processes of a fleet: each is started again on the same port and data, a service at once by whoever supervises
- * it, a server when the fault that ended it is over.
+ * The processes of a fleet.
+ *
+ * Each is started again on the same port and data: a service at once by its supervisor, a server when the fault that
+ * ended it is over.
  *
  * Used by `fleet-under-test.ts`.
  */
@@ -34,7 +36,7 @@ export class SupervisedProcesses {
     this.#processes.set(name, { running: running ?? (await start()), start });
   }
 
-  /** A service may end by itself (a worker that hangs does); what ends is started again from now on. */
+  /** A service may end by itself (a worker that hangs does); from now on an ended service is started again. */
   supervise(): void {
     this.#supervising = [...this.#processes]
       .filter(([name]) => !isServer(name))

@@ -1,6 +1,8 @@
 /**
- * One seed: load, faults at its moments, everything healed; then all that was acknowledged must be
- * in Postgres exactly once and in order, and everything must move again; where the fleet delivers, the endpoint must have it too.
+ * One seed: load, then faults at its moments, then everything is healed.
+ *
+ * After that all acknowledged calls must be in Postgres exactly once and in order, and everything must move again. If
+ * the fleet delivers, the endpoint must have them too.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
@@ -26,8 +28,8 @@ export interface SeedReport {
 }
 
 /**
- * Nothing was acknowledged and nothing applied for so long: it stands. A slow machine is no failure, so
- * there is no other limit. A hung try ends its process after 6 s here, and no other rest is longer.
+ * Without an acknowledged or an applied call for so long, the fleet stands. A slow machine is no failure, so there is
+ * no other limit. A hung try ends its process after 6 s here, and no other rest is longer.
  */
 const STUCK_AFTER_MS = 30_000;
 const POLL_INTERVAL_MS = 50;
@@ -82,7 +84,7 @@ export async function runSeed(
   };
 }
 
-/** Asks until it is done, or until what `read` tells has been the same for `STUCK_AFTER_MS`. */
+/** Asks until it is done, or until the result of `read` has been the same for `STUCK_AFTER_MS`. */
 export async function whileItMoves(
   isDone: () => Promise<boolean>,
   read: () => Promise<string>,
@@ -101,7 +103,7 @@ export async function whileItMoves(
 
 const said = (error: unknown): string[] => [String(error)];
 
-/** What does not move or is not empty yet, by the services' own word. */
+/** Parts that do not move or are not empty yet, by the services' own answers. */
 export async function findUnsettled(fleet: Fleet): Promise<string[]> {
   const found = await fleet.readiness();
   return found

@@ -1,6 +1,8 @@
 /**
- * Somebody signs up with a new id and a new email, does something under the email, and becomes part of another person,
- * leaves, or stays. Consecutive calls name the person by different identifiers.
+ * A person that signs up with a new id and email.
+ *
+ * The person does something under the email, and becomes part of another person, leaves, or stays. Consecutive calls
+ * name the person by different identifiers.
  *
  * Used by `load.ts`.
  */

@@ -17,7 +17,7 @@ export type Verdict =
   /** More candidates than the bound: the history is not decided. */
   | { readonly outcome: 'too many'; readonly call: AnsweredCall };
 
-/** Applied calls are those in flight whose effect this candidate already has. */
+/** Applied calls are the calls in flight whose effect this candidate already has. */
 interface Candidate {
   readonly state: State;
   readonly applied: ReadonlySet<AnsweredCall>;

@@ -1,5 +1,5 @@
 /**
- * Differences between what the API returns and the possible states, in plain words.
+ * Differences between the API's answers and the possible states, in words.
  *
  * Each difference has a kind, so that a summary can count them.
  */
@@ -33,7 +33,7 @@ export interface Difference {
   readonly words: string;
 }
 
-/** @returns differences from the nearest state; none if the reading is one of the states. */
+/** @returns differences from the nearest state; empty if the reading is one of the states. */
 export function findDifferences(
   states: readonly State[],
   found: readonly FoundPerson[],
@@ -194,8 +194,8 @@ const isRepeated = (name: string): boolean =>
   KINDS.some((kind) => kind === name);
 
 /**
- * The log contains only changes that took effect: each attribute's changes lead from nothing to its value. Each value is
- * written once, so the changes are a chain if every value but the last is left as often as it is reached.
+ * The log contains only changes that took effect: each attribute's changes lead from absence to its value. Each value
+ * is written once, so the changes are a chain if every value but the last is left as often as it is reached.
  */
 function compareChanges({ id, email, attributes, changes }: FoundPerson): readonly Difference[] {
   const names = new Set((changes ?? []).flatMap((each) => Object.keys(each)));

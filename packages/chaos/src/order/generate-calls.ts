@@ -1,7 +1,8 @@
 /**
- * Random sequences of calls about a few people whose names overlap, from a seed.
+ * Random sequences of calls from a seed, about people with common names.
  *
- * Each value that a call writes contains the call's number, so a report can name the call that wrote it.
+ * A few people have names that overlap. Each value that a call writes contains the call's number, so a report can name
+ * the call that wrote it.
  */
 import fc from 'fast-check';
 import { commandItem, semanticEvent } from './generate-commands.ts';

@@ -1,4 +1,7 @@
-/** Random items that change or remove what others made: semantic events of Pipelines, and the same as entities of Track v2. */
+/**
+ * Random items that change or remove data of others: semantic events of Pipelines, and the same as entities of Track
+ * v2.
+ */
 import fc from 'fast-check';
 import { DELIVERIES, OBJECTS, type MakeBody, type Names } from './generate-items.ts';
 

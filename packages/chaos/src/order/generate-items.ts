@@ -14,7 +14,7 @@ export type MakeBody = (number: number) => Body;
 /** Items begin at 1,000 times the number of their call. A sequence has at most 200 calls, so no item has the number of a call. */
 const ITEMS_PER_CALL = 1_000;
 const BATCH_ITEMS_MAX = 5;
-/** A stream is no one call: each line in flight allows more states. */
+/** A stream is several calls: each line in flight allows more states. */
 const STREAM_LINES_MAX = 3;
 const IMPORT_ROWS_MAX = 3;
 

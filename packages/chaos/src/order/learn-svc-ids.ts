@@ -1,7 +1,8 @@
 /**
- * Makes the people whom a sequence names by svc_id, and reads their svc_ids, before its first call is sent.
+ * Makes the people whom a sequence names by svc_id.
  *
- * Later calls may merge or delete them; then the svc_id means nobody.
+ * It reads their svc_ids before the first call is sent. Later calls may merge or delete the people; then the svc_id has
+ * no person.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AnsweredCall, PlannedCall, SentCall } from './model/call.ts';

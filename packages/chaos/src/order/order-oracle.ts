@@ -1,5 +1,5 @@
 /**
- * The order oracle: random sequences of calls, and what the API returns against a reference model.
+ * The order oracle: random sequences of calls, and the API's answers against a reference model.
  *
  * Called by `main.ts` with `--oracle order`.
  */
@@ -42,7 +42,9 @@ const ROUND_SIZE = 200;
 const PROGRESS_INTERVAL_MS = 3_000;
 const KILL_INTERVAL_MS_MAX = 1_500;
 const KILL_DURATION_MS_MAX = 500;
-/** Of kills. Each leaves calls without an answer, and with each of those in a sequence twice as many states are possible. */
+/**
+ * Share of kills. Each leaves calls without an answer, and each such call in a sequence doubles the possible states.
+ */
 const INTAKE_SHARE = 0.1;
 const LISTED_MAX = 5;
 

@@ -69,7 +69,7 @@ export async function readPeople(
   return [...found.values()];
 }
 
-/** `undefined` if nobody has the id. */
+/** `undefined` if no person has the id. */
 export async function readSvcId(client: Client, id: string): Promise<string | undefined> {
   const answer = await read(
     client,
@@ -78,7 +78,11 @@ export async function readSvcId(client: Client, id: string): Promise<string | un
   return (answer?.['customer'] as unknown as Customer | undefined)?.identifiers.svc_id;
 }
 
-/** The API finds nobody by phone. @returns svc_ids. */
+/**
+ * The API cannot search by phone.
+ *
+ * @returns svc_ids.
+ */
 async function findByPhone(
   database: Database,
   environmentId: number,
@@ -172,7 +176,7 @@ async function readPages(client: Client, path: string, list: string): Promise<re
   return all;
 }
 
-/** `undefined` if nobody is found. After a kill of Postgres, the API answers 503 until it has connections again. */
+/** `undefined` if no person is found. After a kill of Postgres, the API answers 503 until it has connections again. */
 async function read({ apiUrl, workspace }: Client, path: string): Promise<JsonObject | undefined> {
   for (let attempt = 1; ; attempt++) {
     const answer = await fetch(`${apiUrl}${path}`, { headers: appHeaders(workspace) });

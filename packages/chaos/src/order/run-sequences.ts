@@ -1,4 +1,8 @@
-/** Runs sequences side by side in one fleet, waits until all calls are applied, and judges what the API returns. */
+/**
+ * Runs sequences side by side and judges the API's answers.
+ *
+ * They run in one fleet. The answers are read after all calls are applied.
+ */
 import { lastApplied } from '../loss/invariant-checker.ts';
 import type { Fleet } from '../loss/fleet-under-test.ts';
 import { findUnsettled, whileItMoves } from '../loss/run-seed.ts';

@@ -15,7 +15,7 @@ export interface Client extends Pick<Fleet, 'intakeUrls'> {
   readonly workspace: WorkspaceKeys;
 }
 
-/** How many effects of the call are acknowledged: lines of a stream, else one. `refused`: it has none. */
+/** How many effects of the call are acknowledged: lines of a stream, else one. `refused`: it has no effect. */
 type Acknowledged = number | 'refused';
 
 interface Sending {
@@ -42,7 +42,7 @@ const IMPORT_LOOK_INTERVAL_MS = 50;
 /** Far more than a call may take; a fleet without faults answers in milliseconds. */
 const ANSWER_DEADLINE_MS = 60_000;
 
-/** @throws Error if a call is refused: nothing can be judged then. */
+/** @throws Error if a call is refused: the sequence cannot be judged then. */
 export async function sendSequence(
   client: Client,
   calls: readonly PlannedCall[],
@@ -164,7 +164,7 @@ async function sendImport(
 }
 
 /**
- * @returns the body of an answer of success; undefined if there was none, or one of a server's fault.
+ * @returns the body of an answer of success; undefined without an answer, or for a server's fault.
  * @throws Error if the call was refused.
  */
 async function post({ url, ...request }: Sending): Promise<string | undefined> {
@@ -175,7 +175,7 @@ async function post({ url, ...request }: Sending): Promise<string | undefined> {
       const text = await answer.text();
       if (answer.ok) return text;
       if (answer.status >= 500) return undefined;
-      // The link of a message that no metric has told of yet.
+      // The link of a message of which no metric has come yet.
       if (answer.status === 400 && url.includes('/unsubscribe/')) return REFUSED;
       throw new Refused(`${request.method} ${url} was answered ${answer.status}: ${text}`);
     } catch (error) {
@@ -190,6 +190,6 @@ const REFUSED = 'refused';
 
 class Refused extends Error {}
 
-/** Nobody listened, so nobody took the call. */
+/** No process listened, so the call was not taken. */
 const isUnsent = (error: unknown): boolean =>
   error instanceof Error && (error.cause as { code?: string } | undefined)?.code === 'ECONNREFUSED';

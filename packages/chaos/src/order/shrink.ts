@@ -1,4 +1,4 @@
-/** Finds a short sequence that still shows a difference, by leaving out calls. */
+/** Shortens a sequence that shows a difference, by leaving out calls. */
 import type { PlannedCall } from './model/call.ts';
 import type { Judgement, Run } from './run-sequences.ts';
 

@@ -1,10 +1,9 @@
 /**
- * Holds a process at a moment that only the database can tell: as its statement is about to be carried
- * out. Triggers, made in the database of a chaos run and nowhere else, wait there or leave a note; the
- * process knows nothing of it.
+ * Holds a process at a moment that only the database can see: just before its statement is carried out. Triggers wait
+ * there or leave a note. They are made only in the database of a chaos run, and the process does not know them.
  *
- * A statement that waits is ended with its process, as when the machine is gone: otherwise Postgres,
- * which learns of a dead client late, would carry it out after all.
+ * A statement that waits is ended with its process, as when the machine is gone: otherwise Postgres, which learns of a
+ * dead client late, would carry it out after all.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +15,7 @@ const POLL_INTERVAL_MS = 3;
 export async function installBreakpoints(database: Database): Promise<void> {
   await sql`create table held_points (point text primary key)`.execute(database);
   await sql`create table passed_points (point text)`.execute(database);
-  // Named by their argument, with the row's step where it has one. Each look is a snapshot of its own.
+  // Named by their argument, with the row's step if it has one. Each look is a snapshot of its own.
   await sql`
     create function hold_point() returns trigger language plpgsql as $$
     declare here text := concat_ws(':', tg_argv[0], to_jsonb(new) ->> 'step');
@@ -75,7 +74,7 @@ export async function waitForBreakpoint(
   }
 }
 
-/** Call when the process is dead: ends its waiting statement too, and lets nobody else wait. */
+/** Call when the process is dead: ends its waiting statement too, and no later statement waits. */
 export async function clearBreakpoint(database: Database): Promise<void> {
   await sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity

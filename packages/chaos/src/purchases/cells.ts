@@ -1,14 +1,14 @@
 /**
- * The cells of the crash matrix of purchases: every workflow × every step × every moment at which the
- * process that works on it can die. Pure; a seed chooses which of them are run and in which order.
+ * The cells of the crash matrix of purchases: every workflow × every step × every moment at which the process that
+ * works on it can die. Pure; a seed chooses which of them are run and in which order.
  *
  * | moment | the process has | the payment provider has |
  * |---|---|---|
- * | `before-intent` | the purchase workflow, and writes the step's intent | heard nothing |
- * | `after-intent` | written the intent, and asks | heard it, and done nothing |
- * | `after-effect` | the same | done it, and not answered |
- * | `before-record` | the answer, and writes what came of it | answered |
- * | `after-record` | committed what came of it | answered |
+ * | `before-intent` | the purchase workflow, and writes the step's intent | no request |
+ * | `after-intent` | written the intent, and asks | the request, and not acted |
+ * | `after-effect` | the same | acted, and not answered |
+ * | `before-record` | the answer, and writes the result | answered |
+ * | `after-record` | committed the result | answered |
  */
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 
@@ -18,7 +18,7 @@ const RECORD_MOMENTS = ['before-intent', 'before-record', 'after-record'] as con
 export type ProviderMoment = (typeof PROVIDER_MOMENTS)[number];
 export type Moment = ProviderMoment | (typeof RECORD_MOMENTS)[number];
 
-/** The payment provider's request of a step: what its path holds. */
+/** The payment provider's request of a step: the content of its path. */
 export const REQUESTS = {
   customer: { method: 'POST', path: '/v1/customers' },
   invoice: { method: 'POST', path: '/v1/invoices' },
@@ -43,15 +43,15 @@ export type Workflow =
   | 'checkout'
   | 'checkout, declined'
   | 'change of plan'
-  /** For the Builder plan, of one that was bought with a coupon: it gives back what was paid. */
+  /** For the Builder plan, of one that was bought with a coupon: it gives back the amount that was paid. */
   | 'plan left again'
-  /** For the Builder plan, of one whose price was refunded: it gives back nothing. */
+  /** For the Builder plan, of one whose price was refunded: it gives back no credit. */
   | 'refunded plan left';
 
 interface WorkflowShape {
-  /** Those that ask the payment provider. */
+  /** The steps that ask the payment provider. */
   readonly steps: readonly Step[];
-  /** The card on file made the customer before the purchase workflow begins, so this step asks nobody. */
+  /** The card on file made the customer before the purchase workflow begins, so this step sends no request. */
   readonly isCustomerKnown: boolean;
   readonly ending: 'success' | 'declined' | 'failed';
 }
@@ -80,10 +80,10 @@ export const WORKFLOWS: Readonly<Record<Workflow, WorkflowShape>> = {
   'refunded plan left': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
 };
 
-/** What is being done when the process dies. */
+/** The work of the process at its death. */
 export type CrashPoint =
   | { readonly process: 'worker'; readonly moment: Moment; readonly step: Step }
-  /** The transaction that ends the purchase workflow, whoever has learnt how it ended. */
+  /** The transaction that ends the purchase workflow, in any process that has learnt its ending. */
   | { readonly process: 'worker'; readonly moment: 'before-end' | 'after-end' }
   /** The call that starts the purchase, and the payment provider's event. */
   | {
@@ -123,7 +123,7 @@ function pointsOf(workflow: Workflow): CrashPoint[] {
 export const nameOf = ({ workflow, point }: Cell): string =>
   `${workflow}: ${point.process} killed ${point.moment}${'step' in point ? ` of ${point.step}` : ''}`;
 
-/** `count` cells in an order of the seed's; all of them where it is undefined. */
+/** `count` cells in an order of the seed's; all of them if it is undefined. */
 export function chooseCells(random: Random, count: number | undefined): Cell[] {
   const left = [...CELLS];
   const chosen: Cell[] = [];

@@ -1,6 +1,7 @@
 /**
- * One cell: a customer buys while the payment provider fails at random; the process is killed at the cell's point
- * and started again; then the purchase must end as if nothing had happened.
+ * One cell: a customer buys while the payment provider fails at random.
+ *
+ * The process is killed at the cell's point and started again. Then the purchase must end like one without a crash.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
@@ -119,7 +120,7 @@ async function countPurchases(fleet: PurchaseFleet, accountId: number): Promise<
   return rows[0]?.count ?? 0;
 }
 
-/** The status of the newest purchase, once it has one, or what it was when nobody waits any more. */
+/** The status of the newest purchase, once it has ended, or its last status when the wait is over. */
 async function waitForEnd(
   fleet: PurchaseFleet,
   accountId: number,

@@ -1,6 +1,8 @@
 /**
- * A customer's program: it starts a purchase and asks again, with the same `Idempotency-Key`, until it
- * is told that the purchase has begun; by card it pays the invoice, or does not.
+ * A customer's program.
+ *
+ * It starts a purchase and asks again, with the same `Idempotency-Key`, until the answer is that the purchase has
+ * begun. By card it pays the invoice, or does not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
@@ -51,7 +53,7 @@ const GOOD_CARD = 'pm_card_visa';
 /** It can be saved; every charge fails. */
 const BAD_CARD = 'pm_card_chargeCustomerFail';
 
-/** What comes before the purchase; nothing fails here. */
+/** The steps before the purchase; no fault happens here. */
 export async function prepare(
   fleet: PurchaseFleet,
   customer: Customer,
@@ -185,7 +187,7 @@ async function call(
   };
 }
 
-/** As the payment provider's form in the browser does; it tries again until it is told. */
+/** As the payment provider's form in the browser does; it tries again until it has an answer. */
 async function pay(fleet: PurchaseFleet, clientSecret: string): Promise<void> {
   const [intent] = clientSecret.split('_secret_');
   const url = `${fleet.settings['SIMULATOR_URL']}/v1/payment_intents/${intent}/confirm`;

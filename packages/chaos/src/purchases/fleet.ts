@@ -1,7 +1,8 @@
 /**
- * What purchases run on: an API and a worker, real processes over a Postgres of their own, and the
- * simulated payment provider, which is in this process, so that its record of charges outlives every kill. The payment
- * provider tells each event twice, late and out of order.
+ * The fleet for purchases: an API, a worker and a simulated payment provider.
+ *
+ * API and worker are real processes over a Postgres of their own. The payment provider is in this process, so that its
+ * record of charges outlives every kill. It sends each event twice, late and out of order.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,13 +32,13 @@ export interface PurchaseFleet {
   /** SIGKILL; resolves when it is gone. */
   kill(service: Service): Promise<void>;
   start(service: Service): Promise<void>;
-  /** What a program needs to see the same ledgers. */
+  /** Settings with which a program sees the same ledgers. */
   readonly settings: Readonly<Record<string, string>>;
   lastLines(service: Service): readonly string[];
   close(): Promise<void>;
 }
 
-/** What a worker waits for the payment provider. */
+/** Time for which a worker waits for the payment provider. */
 const VENDOR_TIMEOUT_MS = 400;
 const EVENT_DELAY_MS_MAX = 400;
 const LINES_SHOWN = 15;

@@ -1,4 +1,8 @@
-/** Compares what the payment provider took with what we gave, after everything, and lists what is wrong. */
+/**
+ * Compares the payment provider's takings with our grants, at the end.
+ *
+ * It lists the differences.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
@@ -22,7 +26,7 @@ interface PurchaseRow {
   readonly chargedAmount: number | null;
 }
 
-/** @returns what is wrong, an entry each; waits until the payment provider has told everything. */
+/** @returns the differences, an entry each; waits until the payment provider has sent all events. */
 export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<string[]> {
   const { database, simulator } = fleet;
   const wrong: string[] = [];
@@ -81,8 +85,8 @@ export async function findLedgerDifferences(fleet: PurchaseFleet): Promise<strin
 }
 
 /**
- * What the payment provider owes a customer is at most what it has taken from them and not refunded. Beside `verify`, which compares
- * line by line: this needs nothing but the record of charges.
+ * The payment provider's debt to a customer is at most the sum that it has taken from them and not refunded. `verify`
+ * compares line by line; this needs only the record of charges.
  */
 function listCreditFromNothing({ state }: PurchaseFleet['simulator']): string[] {
   const charges = listCharges(state).filter(({ status }) => status === 'succeeded');
@@ -97,7 +101,7 @@ function listCreditFromNothing({ state }: PurchaseFleet['simulator']): string[] 
   });
 }
 
-/** `npm run verify`; what it finds. */
+/** Runs `npm run verify`; returns its findings. */
 async function verify({ settings }: PurchaseFleet): Promise<string | undefined> {
   const file = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
   const { code, output } = await runProgramUnderTest(file, settings);

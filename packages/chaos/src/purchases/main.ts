@@ -1,5 +1,5 @@
 /**
- * `npm run chaos:billing`: every crash of every purchase, and what ledger reconciliation finds. `--help` lists the
+ * `npm run chaos:billing`: every crash of every purchase, and the findings of ledger reconciliation. `--help` lists the
  * rest.
  */
 import { availableParallelism } from 'node:os';

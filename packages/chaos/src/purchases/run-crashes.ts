@@ -1,7 +1,8 @@
 /**
- * A seed's crashes, and what ledger reconciliation finds afterwards. Several fleets go through them side by side, each
- * with a database, a payment provider and a ledger of its own: most of a crash is the start of the next process, which
- * one core does.
+ * A seed's crashes, and the findings of ledger reconciliation afterwards.
+ *
+ * Several fleets go through them side by side, each with a database, a payment provider and a ledger of its own. Most
+ * of a crash is the start of the next process, which one core does.
  */
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { crashPurchase, type CellReport } from './crash-purchase.ts';
@@ -18,7 +19,7 @@ export interface CrashesReport {
 /**
  * @param choice - `count` crashes chosen by the seed, or all; of those, the ones whose name has `only`; on
  *   so many fleets.
- * @param say - told of each as it ends, and of what the processes said last where one failed.
+ * @param say - called for each as it ends, and with the processes' last lines if one failed.
  */
 export async function runCrashes(
   seed: number,
@@ -32,7 +33,7 @@ export async function runCrashes(
   const { count, only = '', fleetCount = 1 } = choice;
   const left = chooseCells(seededRandom(seed), count).filter((cell) => nameOf(cell).includes(only));
   say(`seed ${seed}: ${left.length} crashes`);
-  // All, so that each is closed before a broken one is told.
+  // All, so that each is closed before the error of a broken one is thrown.
   const parts = await Promise.allSettled(
     Array.from({ length: Math.min(fleetCount, left.length) }, (_, index) =>
       crashFleet(seededRandom(seed + index), left, say),
@@ -47,7 +48,7 @@ export async function runCrashes(
   };
 }
 
-/** Takes from `left`, which other fleets take from too, until nothing is left. */
+/** Takes from `left`, which other fleets take from too, until it is empty. */
 async function crashFleet(
   random: Random,
   left: Cell[],

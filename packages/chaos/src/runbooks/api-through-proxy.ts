@@ -1,6 +1,8 @@
 /**
- * The API through the proxy of `infra/proxy/nginx.conf`: what it is for, over a real nginx. A file is kept while it
- * comes, a live tail shows what passes at once, callers are who they are, and what is for operators stays inside.
+ * The API through the proxy of `infra/proxy/nginx.conf`, over a real nginx.
+ *
+ * It checks the proxy's purposes: a file is stored while it comes, a live tail shows calls at once, callers keep their
+ * addresses, and the operators' paths stay inside.
  */
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +32,7 @@ const OPERATORS_PATHS = [
 
 type Ports = Nginx['ports'];
 
-/** @returns what did not go as it should; empty if all of it did. */
+/** @returns the failures; empty if all of it worked. */
 export async function tryApiThroughProxy(ports: Ports, database: Database): Promise<string[]> {
   const problems = await Promise.all([
     hidesWhatIsForOperators(ports),
@@ -56,7 +58,7 @@ async function hidesWhatIsForOperators({ intake, api }: Ports): Promise<string[]
   return problems;
 }
 
-/** The sender stops in the middle: what it has sent must be in Postgres, not in the proxy's own files. */
+/** The sender stops in the middle: the bytes sent must be in Postgres, not in the proxy's own files. */
 async function keepsFilesWhileTheyCome(port: number, database: Database): Promise<string[]> {
   const { sent, answer } = open(port, {
     method: 'POST',
@@ -103,7 +105,7 @@ async function showsTailAtOnce({ intake, api }: Ports): Promise<string[]> {
     response.on('error', () => undefined);
   });
   sent.end();
-  // A few bytes, and nothing behind them: where lines are gathered they do not come through.
+  // A few bytes, and no more behind them: a proxy that gathers lines does not pass them on.
   const isGreeted = await until(async () => seen.includes(': listening'));
   const isSeen = await until(async () => {
     await call(intake, {

@@ -1,4 +1,4 @@
-/** One runbook, from its situation to what must hold afterwards, as an operator goes through it. */
+/** One runbook from its situation to its end, as operators do it. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,9 +20,11 @@ export const RUNBOOKS: readonly string[] = Object.keys(situations);
 
 /**
  * @param path - of the operator's programs.
- * @param say - told of each block that was typed.
- * @param options - of the world, other than the page's: `{ proxy: undefined }` if there is no nginx. What it alone does is left out then.
- * @throws Error at the first block that fails or does not show what the page says, or where something was lost.
+ * @param say - called for each block that was typed.
+ * @param options - of the world, other than the page's: `{ proxy: undefined }` if there is no nginx. Its own steps are
+ * left out
+ *   then.
+ * @throws Error at the first block that fails or does not show the page's output, or if a call was lost.
  */
 export async function executeRunbook(
   name: string,

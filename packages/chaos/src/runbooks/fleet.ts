@@ -1,6 +1,6 @@
 /**
- * The services of a runbook's world. Some are started here; `npm run roll`, which the operator types, replaces them by
- * processes that nobody here has started, and prints which.
+ * The services of a runbook's world. Some are started here. `npm run roll`, which the operator types, replaces them by
+ * processes that it starts itself, and prints their ids.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -59,17 +59,17 @@ export class Fleet {
     await Promise.all(SERVICES.map((service) => this.start(service)));
   }
 
-  /** One address for whichever process there is: what a load balancer does. */
+  /** One address for the process that is there, as a load balancer has. */
   portOf(service: Service): number {
     return this.processes[service].at(-1)?.port ?? 0;
   }
 
-  /** Without those that have ended. */
+  /** Ended processes are not counted. */
   countRunning(service: Service): number {
     return this.processes[service].filter(({ pid }) => isThere(pid)).length;
   }
 
-  /** @param lines - settings that were typed, `NAME=VALUE`, and what `npm run roll` printed. */
+  /** @param lines - settings that were typed, `NAME=VALUE`, and the output of `npm run roll`. */
   notice(service: Service, lines: readonly string[]): void {
     for (const line of lines) {
       if (line.startsWith('{')) this.#noticeProcess(service, JSON.parse(line) as RollLine);
@@ -113,7 +113,7 @@ function processOf(pid: number, port: number, logFile: string): FleetProcess {
         .filter((line) => line !== '')
         .slice(-LOGS_SHOWN_MAX),
     async kill(signal) {
-      // One that is gone already is what is wanted.
+      // A process that is gone already is the wanted result.
       await run('sh', ['-c', `kill -s ${signal.slice('SIG'.length)} ${pid}`]).catch(
         () => undefined,
       );

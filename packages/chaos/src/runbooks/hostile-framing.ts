@@ -1,7 +1,9 @@
 /**
- * What uWebSockets.js alone would misread (`docs/operations/proxy.md`, "The proxy in front of intake"), sent to
- * the proxy as bytes. Wherever the two could disagree about where a request ends, a second call is
- * hidden: it must not be taken. What is answered 200 must be.
+ * Requests that uWebSockets.js alone would misread, sent to the proxy.
+ *
+ * They are bytes (`docs/operations/proxy.md`, "The proxy in front of intake"). At each point at which the two could
+ * disagree about the end of a request, a second call is hidden: it must not be taken. A call that is answered 200 must
+ * be.
  */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +13,7 @@ import { sql } from 'kysely';
 
 const CRLF = '\r\n';
 const AUTHORIZATION = `Authorization: Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`;
-/** nginx waits for the rest of what it takes for half a request. */
+/** nginx waits for the rest of a request that it takes for half. */
 const ANSWER_MS_MAX = 3_000;
 const SETTLE_MS = 2_000;
 
@@ -42,7 +44,7 @@ interface Case {
   readonly name: string;
   /** `id` of the call that is plain to see, `hidden` of the one that is not. */
   readonly bytes: (id: string, hidden: string) => string;
-  /** May the plain one be taken? Its answer says whether it was. */
+  /** May the plain one be taken? Its answer shows whether it was. */
   readonly answer: 'refused' | 'taken';
 }
 
@@ -134,7 +136,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** @returns what did not go as it should; empty if the proxy keeps all of it away. */
+/** @returns the failures; empty if the proxy keeps all of it away. */
 export async function tryHostileFraming(port: number, database: Database): Promise<string[]> {
   const problems: string[] = [];
   const plain = (index: number) => `plain-${index}`;
@@ -156,7 +158,7 @@ export async function tryHostileFraming(port: number, database: Database): Promi
   return problems;
 }
 
-/** The status of the first answer; undefined if none came. */
+/** The status of the first answer; undefined without an answer. */
 function send(port: number, bytes: string): Promise<number | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));

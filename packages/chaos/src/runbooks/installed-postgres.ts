@@ -1,4 +1,8 @@
-/** The Postgres that is installed on this machine, whose programs (`pg_dump`) fit it; the embedded one has none. */
+/**
+ * The Postgres that is installed on this machine.
+ *
+ * Its programs (`pg_dump`) fit it; the embedded one has no programs.
+ */
 import { execFile, spawn } from 'node:child_process';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +14,7 @@ import { findFreePort } from '@sluice/platform/testing/free-port';
 const run = promisify(execFile);
 const READY_POLLS_MAX = 300;
 
-/** @throws Error if none is installed, or it does not come up. */
+/** @throws Error if Postgres is not installed, or does not come up. */
 export async function startInstalledPostgres(
   directory: string,
 ): Promise<{ url(database: string): string; stop(): Promise<void> }> {

@@ -1,4 +1,4 @@
-/** `npm run runbooks [NAME…]`: executes the pages of `docs/operations/runbooks/`, default: all. */
+/** `npm run runbooks [NAME…]`: executes the pages of `docs/operations/runbooks/`, by default all. */
 import { Argument, Command } from 'commander';
 import { executeRunbook, RUNBOOKS } from './execute-runbook.ts';
 

@@ -9,7 +9,7 @@ import { findFreePort } from '@sluice/platform/testing/free-port';
 const READY_POLLS_MAX = 100;
 
 export interface Nginx {
-  /** Where it takes the calls of intake and of the API. */
+  /** The ports on which it takes the calls of intake and of the API. */
   readonly ports: { readonly intake: number; readonly api: number };
   stop(): Promise<void>;
 }

@@ -1,9 +1,13 @@
-/** The operator's terminal: one bash for a whole runbook, so that what a block sets the next one has. */
+/** The operator's terminal: one bash for a whole runbook, so that the variables of a block stay for the next one. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface OperatorShell {
-  /** What the commands print, on either channel, after what ran in the background has printed since. @throws Error where they end badly or take minutes. */
+  /**
+   * The output of the commands on both channels, after the output of background commands since.
+   *
+   * @throws Error if they end badly or take minutes.
+   */
   run(commands: string): Promise<string>;
   /** A variable of the shell. */
   read(name: string): Promise<string>;
@@ -14,7 +18,7 @@ const DEADLINE_MS = 180_000;
 const END = '--the end of these commands, with--';
 const ENDED = new RegExp(`^(.*?)${END}(\\d+)\\n(.*)$`, 's');
 
-/** @param directory - where the runbooks' paths begin: the checkout. */
+/** @param directory - start of the runbooks' paths: the checkout. */
 export function openOperatorShell(
   directory: string,
   environment: Readonly<Record<string, string | undefined>>,
@@ -46,7 +50,7 @@ export function openOperatorShell(
       }
     },
     close() {
-      // With its input closed it ends; what it still runs ends by its own deadline.
+      // With its input closed it ends; its running commands end by their own deadline.
       bash.stdin.end();
       bash.kill('SIGKILL');
     },

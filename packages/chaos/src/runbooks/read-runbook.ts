@@ -1,14 +1,14 @@
 /**
- * The commands of a runbook: its fenced blocks, in order, and what it says one will see.
+ * The commands of a runbook: its fenced blocks, in order, and their expected output.
  *
  * ````
- * ```sh look          `look`: reads only, and is asked again until it shows what it should
+ * ```sh look          `look`: reads only, and runs again until the output fits
  * curl -s $INTAKE/readyz
  * ```
- * ```text             every line must be in what the commands print; … stands for anything
+ * ```text             every line must be in the output of the commands; … stands for anything
  * "durable":true
  * ```
- * <!-- meanwhile: the endpoint answers again -->   what the situation does here, by its name
+ * <!-- meanwhile: the endpoint answers again -->   an event of the situation, by its name
  * ````
  */
 
@@ -21,14 +21,18 @@ export interface Step {
   readonly isLook: boolean;
   /** Lines that are to be seen. */
   readonly expected: readonly string[];
-  /** What happens in the world before it, by name. */
+  /** Events in the world before it, by name. */
   readonly meanwhile: readonly string[];
 }
 
 /** A block of a list is indented, and so is each of its lines. */
 const FENCE = /^( *)```(\w+)([^\n]*)\n(.*?)^\1```$|^ *<!-- meanwhile: (.*?) -->$/gms;
 
-/** Pure. @throws Error if a block says what is seen and no commands stand before it. */
+/**
+ * Pure.
+ *
+ * @throws Error if a block shows output and no commands stand before it.
+ */
 export function readRunbook(markdown: string): Step[] {
   const steps: Step[] = [];
   let meanwhile: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The situation of each runbook: how it comes about in a running fleet, what happens while the
- * operator works, and what must hold afterwards. What the operator types is in `docs/operations/runbooks/`.
+ * The situation of each runbook: its cause in a running fleet, the events while the operator works, and the checks
+ * afterwards. The operator's commands are in `docs/operations/runbooks/`.
  */
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -18,7 +18,11 @@ export interface Situation {
   begin(world: World): Promise<void>;
   /** By the names in the page's `meanwhile` comments. */
   readonly meanwhile?: Readonly<Record<string, (world: World) => Promise<void>>>;
-  /** Traffic is off, and every acknowledged event is stored. @throws Error if what was promised does not hold. */
+  /**
+   * Traffic is off, and every acknowledged event is stored.
+   *
+   * @throws Error if a promise does not hold.
+   */
   end?(world: World): Promise<void>;
 }
 
@@ -48,14 +52,14 @@ const isDrained = async ({ database }: World): Promise<boolean> => {
   return rows[0]?.left === 0;
 };
 
-/** Everything acknowledged so far is through, and nothing new comes. */
+/** All acknowledged calls are applied, and no new ones come. */
 async function settle(world: World): Promise<void> {
   await world.traffic.stop();
   await world.traffic.expectStored();
   await until('every delivery is made', () => isDrained(world));
 }
 
-/** Someone else's calls, as fast as they are answered, until it is told to stop. */
+/** Someone else's calls, as fast as they are answered, until the returned function is called. */
 function flood(url: string, key: string): () => Promise<{ putOff: number; refused: number }> {
   const authorization = `Basic ${Buffer.from(`${key}:`).toString('base64')}`;
   let isStopping = false;

@@ -1,4 +1,7 @@
-/** Clients that call all the time, and what became of each call; an endpoint that is told, and how it was signed. */
+/**
+ * Clients that call all the time, with the result of each call; an endpoint that receives deliveries, with their
+ * signatures.
+ */
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +19,7 @@ const STANDSTILL_MS_MAX = 30_000;
 const POLL_INTERVAL_MS = 200;
 /** Of calls of the API, which each cost a statement. */
 const READ_INTERVAL_MS = 25;
-/** What `fetch` says of a connection that ended before any answer. */
+/** Codes of `fetch` for a connection that ended before any answer. */
 const CLOSED_BEFORE_ANSWER = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 function codeOfFailedFetch(error: unknown): string {
@@ -27,7 +30,7 @@ export class Traffic {
   readonly url: string;
   readonly #database: Database;
   readonly acknowledged: string[] = [];
-  /** What was neither answered 200 nor cut before any answer, with its status. */
+  /** Calls that were neither answered 200 nor cut before any answer, with their status. */
   readonly refused: string[] = [];
   writeKey: string = DEMO.writeKey;
   #isStopping = false;
@@ -121,7 +124,7 @@ export class Traffic {
       this.acknowledged.push(messageId);
   }
 
-  /** Sends again what was cut before any answer, as HTTP allows. */
+  /** Sends a call again that was cut before any answer, as HTTP allows. */
   async #post(call: string, messageId: string, body: unknown): Promise<boolean> {
     for (;;) {
       try {
@@ -180,13 +183,13 @@ export function readAllTheTime(
 
 export interface Endpoint {
   readonly url: string;
-  /** What it answers. */
+  /** Status of its answers. */
   status: number;
   /** The next delivery that comes, and each attempt of it, is answered 400. */
   refusesNext: boolean;
-  /** Keys that it takes; a delivery that none of them signed is in `unsigned`. */
+  /** Keys that it takes; a delivery without a signature by one of them is in `unsigned`. */
   keys: string[];
-  /** `event_id`s of what was signed and answered with a success, in order. */
+  /** `event_id`s of signed deliveries that were answered with a success, in order. */
   readonly received: string[];
   readonly unsigned: string[];
   close(): void;

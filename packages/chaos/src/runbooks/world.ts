@@ -1,10 +1,12 @@
 /**
- * A running fleet for one runbook: intake, API and worker, a Postgres and a Redis, all real processes
- * of its own, with traffic, an endpoint that is told, and an operator's shell beside it.
+ * A running fleet for one runbook, with an operator's shell.
  *
- * What depends on where the processes run (`kubectl`, `docker compose`, `systemctl`) is a word of the
- * shell: `roll SERVICE NAME=VALUE…` is `npm run roll`, as on one machine; `more worker` starts one more.
- * `docs/operations/runbooks/README.md` tells operators so.
+ * It has intake, API and worker, a Postgres and a Redis, all real processes of its own, with traffic and an endpoint
+ * for deliveries.
+ *
+ * Steps that depend on the place of the processes (`kubectl`, `docker compose`, `systemctl`) are words of the shell.
+ * `roll SERVICE NAME=VALUE…` is `npm run roll`, as on one machine. `more worker` starts one more.
+ * `docs/operations/runbooks/README.md` explains this to operators.
  */
 import { execFile } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
@@ -33,12 +35,12 @@ export interface World {
   readonly redis: RedisServer;
   readonly redisDirectory: string;
   readonly traffic: Traffic;
-  /** Of the API, through nginx where there is one. */
+  /** Of the API, through nginx if there is one. */
   readonly apiUrl: string;
-  /** Where `proxy` is wanted. */
+  /** Set if `proxy` is wanted. */
   readonly nginx: Nginx | undefined;
   readonly endpoint: Endpoint;
-  /** Told by the endpoint. */
+  /** The webhook of the endpoint. */
   readonly webhookId: number;
   readonly shell: OperatorShell;
   /** Its processes, the newest last. */
@@ -63,7 +65,7 @@ const run = promisify(execFile);
 const BALLAST_MEBIBYTES = 32;
 const DATABASE_NAME = 'runbook';
 
-/** @param path - where the operator's programs are, as in the variable of that name. */
+/** @param path - folders of the operator's programs, as in the variable of that name. */
 export async function startWorld(path: string, options: WorldOptions = {}): Promise<World> {
   const closes: (() => unknown)[] = [];
   const close = async () => {
@@ -226,7 +228,7 @@ async function openWorld(
   };
 }
 
-/** The two words, and what they tell us. `roll` starts a service of which no process is there. */
+/** The two words, and their messages to us. `roll` starts a service of which no process is there. */
 const SHELL_WORDS = `
   tell() { curl -sS --fail-with-body --data-binary "$(printf '%s\\n' "\${@:2}")" "$CONTROL/$1"; }
   more() { tell "more/$1" "\${@:2}"; }

@@ -1,5 +1,5 @@
 /**
- * Calls as a client sends them, and how a sequence of calls gets names of its own.
+ * Calls as a client sends them, and unique names for a sequence.
  *
  * A generated call contains placeholders: `~` before each name, `%N%` for an event id, `#N#` for a phone number, and
  * `^N^` for the svc_id of the person `~pN` (`learn-svc-ids.ts`). `nameCalls` replaces the others, so that one sequence
@@ -22,7 +22,7 @@ export type SentCall =
   | { readonly api: 'v2'; readonly path: 'entity' | 'batch'; readonly body: Body }
   /** One request of `POST /v1/stream`. Each line is a call of its own; lines take effect in their order. */
   | { readonly api: 'stream'; readonly of: 'pipelines' | 'v2'; readonly lines: readonly Body[] }
-  /** A file of events, uploaded to the API. Its rows make nobody. */
+  /** A file of events, uploaded to the API. Its rows never make a person. */
   | {
       readonly api: 'import';
       readonly identifier: 'id' | 'email';

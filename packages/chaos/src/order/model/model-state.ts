@@ -22,7 +22,7 @@ interface Device {
   readonly attributes: JsonObject;
 }
 
-/** What is kept for a person, and for a visitor until somebody identifies with its anonymous id. */
+/** Data of a person, or of a visitor until somebody identifies with its anonymous id. */
 export interface Profile {
   readonly values: Readonly<Record<string, Written>>;
   readonly devices: Readonly<Record<string, Device>>;
@@ -65,7 +65,10 @@ export const ownerOf = ({ people }: State, name: Name): Person | undefined =>
 
 export const isSuppressed = ({ suppressed }: State, name: Name): boolean => name in suppressed;
 
-/** All names that steps about `names` can read or change: those of the same people, and those suppressed together. */
+/**
+ * All names that steps about `names` can read or change: the names of the same people, and the ones suppressed
+ * together.
+ */
 export function reachOf(state: State, names: readonly Name[]): readonly Name[] {
   return names.flatMap((name) => [
     name,

@@ -23,7 +23,7 @@ import {
 import { stepsOf } from './read-calls.ts';
 import type { Relation, Step, Subject } from './steps.ts';
 
-/** A batch is one call: its items apply in their own order, with nothing in between (H). */
+/** A batch is one call: its items apply in their own order, without other calls in between (H). */
 export const applyCall = (state: State, call: Call): State =>
   stepsOf(call).reduce(applyStep, state);
 
@@ -84,7 +84,7 @@ function applyStep(before: State, step: Step): State {
       return merge(state, step.primary, step.secondary);
     case 'alias':
       return alias(state, step);
-    // A later identify makes the person anew (§1.6): nothing is remembered of them.
+    // A later identify makes the person anew (§1.6), without their earlier data.
     case 'delete':
       return withPerson(state, ownerOf(state, step.name));
     case 'suppress':
@@ -120,7 +120,7 @@ function identify(
   return change(state, subject, !isUpdate, written, { isOld, removed });
 }
 
-/** An id that was processed before is ignored, whoever it was about (spec §2 Event, §1.4). */
+/** An id that was processed before is ignored, for any person (spec §2 Event, §1.4). */
 function applyEvent(
   state: State,
   { subject, event, id, isOfKnown = false }: Extract<Step, { kind: 'event' }>,
@@ -137,7 +137,7 @@ function applyEvent(
     : { ...next, eventIds: { ...next.eventIds, [id]: true } };
 }
 
-/** Changes whoever the subject is. The same state comes back if the call is ignored. */
+/** Changes the subject, person or visitor. The same state comes back if the call is ignored. */
 function change(
   state: State,
   { names, anonymous }: Subject,
@@ -226,7 +226,7 @@ const hasKind = ({ names }: Person, kind: string): boolean =>
 const hasOneOfKind = (name: Name): boolean => !['anonymous', 'message'].includes(kindOf(name));
 
 /**
- * What the visitor did takes effect (H 4; spec §3 event; §1.4). An anonymous id of somebody else is not taken (§1.3).
+ * The visitor's calls take effect (H 4; spec §3 event; §1.4). An anonymous id of somebody else is not taken (§1.3).
  *
  * @returns the state, and the person in it.
  */
@@ -249,13 +249,13 @@ function adopt(state: State, person: Person, anonymous: Name | undefined): [Stat
   return [withPerson({ ...state, visitors }, person, next), next];
 }
 
-/** §1.6: the primary must exist; the secondary fills what the primary has not, and is gone. */
+/** §1.6. The primary must exist; the secondary fills the gaps of the primary, and is gone. */
 function merge(state: State, primaryName: Name, secondaryName: Name): State {
   const primary = ownerOf(state, primaryName);
   const secondary = ownerOf(state, secondaryName);
   if (!primary || !secondary || primary === secondary) return state;
   const isSet = (name: string): boolean => (primary.values[name]?.value ?? null) !== null;
-  // The secondary's svc_id means nobody any more (decided).
+  // The secondary's svc_id loses its person (decided).
   const taken = withoutKinds(secondary, ['svc']).names.filter(
     (name) => !hasOneOfKind(name) || !hasKind(primary, kindOf(name)),
   );
@@ -279,19 +279,21 @@ function alias(
   if (person && !ownerOf(state, name)) return rename(state, person, name);
   if (person) return merge(state, name, previousName);
   const anonymous = `anonymous:${previous}`;
-  // Of an identifier that nobody used, or whose visitor is a person by now, nothing is to be joined (decided).
+  // An identifier without a visitor, or whose visitor is a person by now, cannot be joined (decided).
   return anonymous in state.visitors
     ? change(state, { names: [name], anonymous }, true, (profile) => profile)
     : state;
 }
 
-/** An alias for an id that nobody has gives it to the person, in the place of the one of its kind (the clients document alias so). */
+/**
+ * An alias for a free id gives it to the person, in the place of the one of its kind (the clients document alias so).
+ */
 function rename(state: State, person: Person, name: Name): State {
   if (isSuppressed(state, name) || kindOf(name) === 'svc') return state;
   return withPerson(state, person, withNames(withoutKinds(person, [kindOf(name)]), [name]));
 }
 
-/** Deletes the person and blocks all their identifiers, or the one that nobody has (§1.6). */
+/** Deletes the person and blocks all their identifiers, or the one without a person (§1.6). */
 function suppress(state: State, name: Name): State {
   if (isSuppressed(state, name)) return state;
   const person = ownerOf(state, name);

@@ -1,4 +1,8 @@
-/** Meaning of a call in steps of the reference model, and the names that it contains. */
+/**
+ * A call's meaning in steps of the reference model.
+ *
+ * Also the names that it contains.
+ */
 import type { Body, Call } from './call.ts';
 import type { Name } from './model-state.ts';
 import { readPipelines } from './read-pipelines.ts';

@@ -1,4 +1,8 @@
-/** Meaning of a Pipelines call, or of an item of its batch, in steps of the reference model. `§`: ingestion-conventions.md. */
+/**
+ * A Pipelines call's meaning in steps of the reference model.
+ *
+ * Also the meaning of an item of its batch. `§` is a section of ingestion-conventions.md.
+ */
 import type { Body } from './call.ts';
 import {
   anonymousOf,

@@ -1,4 +1,8 @@
-/** Meaning of a call of Track v1, and of an entity of Track v2, in steps of the reference model. */
+/**
+ * A Track call's meaning in steps of the reference model.
+ *
+ * It reads a call of Track v1, and an entity of Track v2.
+ */
 import type { Body, Call } from './call.ts';
 import type { Json, JsonObject } from './model-state.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * Steps of the reference model, and how the members of a call are read. `spec` is ingestion-webhooks.md, `§` are sections
- * of ingestion-conventions.md.
+ * Steps of the reference model, and readers of a call's members. `spec` is ingestion-webhooks.md, `§` are sections of
+ * ingestion-conventions.md.
  */
 import type { Json, JsonObject, ModelEvent, Name } from './model-state.ts';
 
@@ -36,7 +36,7 @@ export type Step =
       readonly subject: Subject;
       readonly event: ModelEvent;
       readonly id?: string | undefined;
-      /** Of a file: it makes nobody (spec §2). */
+      /** Of a file: it makes no person (spec §2). */
       readonly isOfKnown?: boolean;
     }
   | {
@@ -59,7 +59,7 @@ export type Step =
   | { readonly kind: 'delete' | 'suppress' | 'unsuppress'; readonly name: Name }
   /** The service gives each person a svc_id. Calls can use it once it is known. */
   | { readonly kind: 'learn'; readonly name: Name; readonly svcId: Name }
-  /** What happened to a message (§1.6). */
+  /** A metric of a message (§1.6). */
   | { readonly kind: 'metric'; readonly message: Name; readonly recipient: Name | undefined }
   /** The link in a message. */
   | { readonly kind: 'unsubscribe'; readonly message: Name };
