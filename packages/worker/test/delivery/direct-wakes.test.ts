@@ -1,4 +1,7 @@
-/** Lanes that are drained by the process that has logged for them: each once more if something was logged meanwhile, none lost. */
+/**
+ * Lanes that are drained by the process that has logged for them. A lane with later deliveries is drained once more,
+ * and no delivery is lost.
+ */
 import { beforeEach, expect, test } from 'vitest';
 import { DirectWakes } from '../../src/delivery/direct-wakes.ts';
 import type { TakenLane } from '../../src/lane/lane-drain-deps.ts';
@@ -41,7 +44,7 @@ test('a lane is drained at once, and by one drain at a time', async () => {
   expect(drains).toHaveLength(1);
   drains[0]?.end();
   await settle();
-  // What was logged meanwhile may have come too late for the first.
+  // Deliveries logged meanwhile may have come too late for the first.
   expect(drains).toHaveLength(2);
   drains[1]?.end();
   await settle();

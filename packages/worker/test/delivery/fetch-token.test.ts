@@ -1,4 +1,4 @@
-/** For how long a token server says that its token is good, in the forms that servers write it. */
+/** Lifetimes of tokens, in the forms that token servers write them. */
 import type { OAuth2Client } from '@sluice/domain/delivery/webhook';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fetchToken } from '../../src/delivery/fetch-token.ts';
@@ -32,7 +32,7 @@ test.each([
   ['"60"', 60_000],
   ['-1', 0],
   ['1e300', 86_400_000],
-  // As if it said nothing: with 0 each attempt would fetch a token.
+  // As without a lifetime: with 0 each attempt would fetch a token.
   ['null', 300_000],
 ])('%s is read', async (expiresIn, lifetimeMs) => {
   expect(await fetched(expiresIn)).toEqual({ outcome: 'token', token: 'a', lifetimeMs });

@@ -15,7 +15,7 @@ function createLane(isStill: boolean) {
 
 afterEach(() => void vi.useRealTimers());
 
-/** A process with nothing to do. */
+/** An idle process. */
 const idleTimeMs = () => performance.now();
 const options = { stillAfterMs: 5, idleTimeMs, stillMax: 1, onFailure: () => {} };
 

@@ -1,4 +1,7 @@
-/** Which batches of shards go into one transaction: those that come while others are under way, and none that would hold up its neighbours. */
+/**
+ * Groups of shards' batches in one transaction. They contain batches that come while others are under way, without ones
+ * that would block their neighbours.
+ */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { track } from '@sluice/domain/testing/sample-operations';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';

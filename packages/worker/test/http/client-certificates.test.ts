@@ -71,7 +71,7 @@ test('without a certificate the attempt fails, and the message says what was ask
 
 test('a certificate that the endpoint does not accept fails the attempt', async () => {
   const receiver = await demandingReceiver({ ...DEMANDING, ca: PRIVATE_AUTHORITY });
-  // A server of Node hangs up; others tell why.
+  // A server of Node hangs up; others send the reason.
   expect(await send(client(), receiver, ONE)).toMatchObject({ outcome: 'failure', status: null });
   expect(receiver.clients).toEqual([]);
 });
@@ -100,7 +100,7 @@ test.each([
   expect(tlsFailureMessage(code, false)).toContain(sentence);
 });
 
-// Security: a connection that one webhook has proved itself on must not carry what another one sends.
+// Security: a connection on which one webhook has proved itself must not carry requests of another.
 test('webhooks with different certificates never share a connection to one host, nor with one that has none', async () => {
   const receiver = await demandingReceiver({ ...DEMANDING, rejectUnauthorized: false });
   const shared = client();

@@ -1,4 +1,4 @@
-/** Which connection is used next, and for how long one lies idle, on a clock of the test's. */
+/** The next connection and its idle time, by the test's clock. */
 import { afterEach, expect, test } from 'vitest';
 import {
   ConnectionPool,

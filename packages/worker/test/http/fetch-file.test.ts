@@ -1,4 +1,4 @@
-/** Files behind URLs, from real sockets: what is reached, what is refused, what broke off. */
+/** Files behind URLs, from real sockets: reachable ones, refused ones, and ones that break off. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -196,7 +196,7 @@ test('a file comes through an egress proxy, which is told its address', async ()
 });
 
 describe('a proxy that does not answer in time', () => {
-  /** Never says anything of `silentAbout`; refuses the rest. */
+  /** Never answers requests for `silentAbout`; refuses the rest. */
   async function serveProxy(silentAbout: string) {
     const sockets: Socket[] = [];
     const heard = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Which connections the client keeps, uses again, and refuses to make. */
+/** Connections that the client keeps, uses again, and refuses to make. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
@@ -242,7 +242,7 @@ describe('addresses', () => {
     expect(lookupCount()).toBe(2);
   });
 
-  // glibc says so of name servers that do not answer it: often our own.
+  // glibc reports this for name servers that do not answer it: often our own.
   test('a name that was found before is connected to where it was while no name server answers', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     const { resolve, lookupCount } = foundOnce(failsWith('EAI_AGAIN'));

@@ -1,4 +1,4 @@
-/** Deliveries through an egress proxy: the same checks, and the proxy is told addresses, not names. */
+/** Deliveries through an egress proxy: the same checks, and the proxy gets addresses, not names. */
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
@@ -49,7 +49,7 @@ test('go where the name resolved to, over one tunnel that is kept', async () => 
   expect(receiver.requests[0]).toContain(`receiver.test:${receiver.port}`);
 });
 
-// The addresses of a name come in an order for our own network: where it has no way out by itself, IPv6 first.
+// The addresses of a name come in an order for our own network: IPv6 first if that network has no way out by itself.
 test('go to the other address of a name where the proxy has no way to one', async () => {
   const receiver = await receiverOf(respond(answer(200)));
   const both = [

@@ -1,4 +1,4 @@
-/** The client and what receivers answer, in time and late. */
+/** The client and the answers of receivers, in time and late. */
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { toStorableText } from '@sluice/domain/values/storable-text';
@@ -146,7 +146,7 @@ describe('the deadline', () => {
     const sending = post(clientOf(), `http://127.0.0.1:${port}/`);
     await until(() => sockets() > before);
     expectTimeout(await sending);
-    // Nothing goes on connecting: the system would for minutes.
+    // The connection attempt ends: the system would try for minutes.
     await until(() => sockets() <= before);
   });
 

@@ -1,4 +1,4 @@
-/** The reader of answers, without a socket: what is an answer, where it ends, and however it is cut into pieces. */
+/** The reader of answers, without a socket: valid answers, their ends, and every cut into pieces. */
 import { describe, expect, test } from 'vitest';
 import { LastHead, ResponseReader, type ReadState } from '../../src/http/http-response.ts';
 
@@ -12,7 +12,7 @@ interface Read {
   readonly keepAliveMs: number;
 }
 
-/** As the first answer of a connection, and as one whose head came over it just before: that changes nothing. */
+/** As the first answer of a connection, and as one whose head came over it just before: both give the same result. */
 function readPieces(pieces: readonly Buffer[]): Read {
   const lastHead = new LastHead();
   const first = readWith(lastHead, pieces);
@@ -20,12 +20,12 @@ function readPieces(pieces: readonly Buffer[]): Read {
   return first;
 }
 
-/** Fed piece by piece; what is not complete then meets the end of the connection. */
+/** Fed piece by piece; an incomplete answer then meets the end of the connection. */
 function readWith(lastHead: LastHead, pieces: readonly Buffer[]): Read {
   const reader = new ResponseReader(KEEP_ALIVE_MS, lastHead);
   let state: Read['state'] = 'reading';
   for (const piece of pieces) {
-    // What comes behind the answer in a piece of its own is the connection's to refuse.
+    // The connection refuses a piece that comes behind the answer.
     if (state !== 'reading') break;
     state = reader.read(piece);
   }

@@ -185,7 +185,7 @@ test('valid UTF-8 goes before an encoding of one byte that is declared, as serve
   expect(encodingOf(utf8, 'iso-8859-1', true)).toBe('windows-1252');
   // A short text of two bytes a letter may be valid by chance: 通 of GBK is.
   expect(encodingOf(Buffer.from(`${HEADER}\n\xcd\xa8,b,c\n`, 'latin1'), 'gbk')).toBe('gbk');
-  // Nothing in ASCII speaks for either.
+  // ASCII is no sign of either.
   expect(encodingOf(Buffer.from(HEADER), 'windows-1252')).toBe('windows-1252');
   const cut = Buffer.from(`${HEADER}\né,b,c\n${'é'.repeat(40_000)}`).subarray(0, 65_536);
   expect(cut.at(-1)).toBe(0xc3);

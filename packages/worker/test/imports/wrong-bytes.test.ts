@@ -1,4 +1,8 @@
-/** A row with bytes that are no UTF-8 costs that row, unless the rows show that the file is in another encoding. */
+/**
+ * A row with bytes that are no UTF-8 is lost alone.
+ *
+ * If the rows show that the file is in another encoding, the whole file is refused.
+ */
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HmacKey } from '../../src/lane/hmac-key.ts';
 
-/** Of both kinds: those that can stand in front of a text, and those that cannot; up to a key that is hashed first. */
+/**
+ * Both kinds: keys that can stand in front of a text, and keys that cannot. They include keys that are hashed first.
+ */
 const anyKey = fc.oneof(
   fc.string({ unit: 'binary-ascii', maxLength: 130 }),
   fc.string({ unit: 'binary', maxLength: 70 }),
@@ -20,7 +22,7 @@ test('whatever the key and the text, it is what Node signs', () => {
       fc.constantFrom('hex', 'base64'),
       (key, texts, encoding) => {
         const hmacKey = new HmacKey(key);
-        // More than one with a key: nothing of a text stays for the next.
+        // More than one with a key: a text leaves no trace for the next.
         for (const text of texts)
           expect(hmacKey.sign(text, encoding)).toBe(
             createHmac('sha256', key).update(text).digest(encoding),

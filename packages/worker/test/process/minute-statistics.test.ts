@@ -1,4 +1,4 @@
-/** What a worker counts by minute, and when it writes it. */
+/** A worker's counts by minute, and the times of their writes. */
 import {
   ALL_NAMES,
   ALL_WEBHOOKS,

@@ -1,4 +1,4 @@
-/** Reconcile loops: run only where something is due, each by itself, never twice at the same time. */
+/** Reconcile loops: run only if work is due, each by itself, never twice at the same time. */
 import type { DueKind } from '@sluice/database/maintenance/due-work';
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -9,7 +9,7 @@ const logger = createLogger('test', 'silent');
 let stop = (): Promise<void> => Promise.resolve();
 afterEach(() => stop());
 
-/** Looks each millisecond; what is due is what the test puts in. */
+/** Looks each millisecond; the test decides which kinds are due. */
 function start(reconcileLoops: readonly ReconcileLoop[], monotonicNow = () => 0) {
   const due = new Set<DueKind>();
   const findDueWork = vi.fn<() => Promise<Set<DueKind>>>(() => Promise.resolve(new Set(due)));
@@ -28,7 +28,7 @@ function start(reconcileLoops: readonly ReconcileLoop[], monotonicNow = () => 0)
   return { due, looked, looks, findDueWork };
 }
 
-/** Ends when the test says so. */
+/** The test decides when it ends. */
 function createReconciler(kind: DueKind, intervalMs = 0) {
   const ends: (() => void)[] = [];
   const run = vi.fn<() => Promise<void>>(() => new Promise((resolve) => ends.push(resolve)));

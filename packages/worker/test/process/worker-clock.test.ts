@@ -5,7 +5,7 @@ import { WorkerClock } from '../../src/process/worker-clock.ts';
 const DAY_MS = 86_400_000;
 const at = (aheadMs: number) => ({ aheadMs, uncertaintyMs: 1 });
 
-/** Measures what is given, one after another. */
+/** Returns the given measurements, one after another. */
 function createClock(...aheadMs: number[]) {
   const endings: unknown[] = [];
   const measured: ClockDifference[] = [];

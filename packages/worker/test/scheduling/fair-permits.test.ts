@@ -5,7 +5,7 @@ import {
   type PermitRequester,
 } from '../../src/scheduling/fair-permits.ts';
 
-/** Permits on a clock of their own, and requests that take as long as the test says. */
+/** Permits on a clock of their own, and requests whose length the test decides. */
 function createWorld(options: { permitsMax: number; slowMax?: number; slowAfterMs?: number }) {
   let nowMs = 0;
   let busyMs = 0;
@@ -171,7 +171,7 @@ describe('permits', () => {
   test('are kept by a lane for a few turns in a row, charged as they are, and then go to the next', () => {
     const world = createWorld({ permitsMax: 1 });
     const permit = world.permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
-    // Nobody waits: as often as it likes.
+    // Without a waiting requester it may renew without limit.
     for (let turn = 0; turn < 100; turn++) expect(permit.renew(world.permits)).toBe(true);
     const served: string[] = [];
     const requester = { accountId: 1, lane: 'b' };

@@ -1,6 +1,8 @@
 /**
- * Certificates of the tests' own authority, good for a hundred years and for nothing else. Written
- * out, because Node cannot make certificates and a fresh machine may have nothing that can.
+ * Certificates of the tests' own authority, good for a hundred years.
+ *
+ * They are good for tests only. They are written out, because Node cannot make certificates and a fresh machine may
+ * lack a program that can.
  */
 
 /** Signs the others, but for the self-signed one. */

@@ -6,13 +6,13 @@ import { parseProxy, type Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
 export interface ConnectProxy {
   readonly proxy: Proxy;
   readonly port: number;
-  /** Where it was asked to go, as it was said. */
+  /** Addresses that requests asked for, as they were sent. */
   readonly asked: string[];
   readonly credentials: (string | undefined)[];
   close(): void;
 }
 
-/** Goes where it is told, or answers with a status: to every request, or to those for `refused`. */
+/** Connects to the requested address, or answers with a status: to every request, or to the ones for `refused`. */
 export async function startConnectProxy(
   refusal?: number,
   reason = 'No',

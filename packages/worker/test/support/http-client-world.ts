@@ -1,4 +1,4 @@
-/** What the tests of the client share: a client and receivers that are closed when a test ends. */
+/** Parts that the tests of the client share: a client and receivers that are closed when a test ends. */
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { afterEach } from 'vitest';
@@ -11,7 +11,7 @@ import type { HttpOutcome } from '../../src/http/http-outcome.ts';
 import { startReceiver, type ReceivedRequest, type Receiver } from './receiver.ts';
 
 export const TIMEOUT_MS = 400;
-/** What a busy test machine may add. */
+/** Time that a busy test machine may add. */
 export const LATENESS_MS_MAX = 500;
 
 export const closes: (() => unknown)[] = [];

@@ -1,11 +1,11 @@
-/** Receivers of webhooks for tests: real sockets on this machine that behave as the test says. */
+/** Receivers of webhooks for tests: real sockets on this machine whose behaviour the test chooses. */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
 export interface Receiver {
   readonly url: string;
   readonly port: number;
-  /** What came, a request each: head and body as sent. */
+  /** Received requests: head and body as sent. */
   readonly requests: readonly string[];
   connectionCount(): number;
   /** Connections that are open now. */
@@ -20,7 +20,7 @@ export interface ReceivedRequest {
   readonly socket: Socket;
 }
 
-/** Calls `onRequest` for each whole request; what it writes is what the client gets. */
+/** Calls `onRequest` for each whole request; the client gets the bytes that it writes. */
 export async function startReceiver(
   onRequest: (request: ReceivedRequest) => void,
   tls?: TlsOptions,

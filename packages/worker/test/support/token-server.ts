@@ -1,4 +1,8 @@
-/** A token server (OAuth2 client credentials) and a receiver that takes its tokens, for tests: real sockets on this machine. */
+/**
+ * A token server and a receiver that takes its tokens, for tests.
+ *
+ * OAuth2 client credentials, over real sockets on this machine.
+ */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -14,7 +18,7 @@ export interface TokenServer {
   lifetimeSeconds: number | undefined;
   /** Requests that are being answered, and the most there were at a time. */
   readonly atOnceMax: number;
-  /** What the next requests get in place of a token. */
+  /** Answer to the next requests in place of a token. */
   refusal: { readonly status: number; readonly body: string } | undefined;
   /** Waited for before each answer. */
   hold: () => Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * OAuth2 client credentials of a webhook, with a real token server, a receiver that refuses what it does not know, and a real
- * Postgres that workers share: who fetches a token, when, and what becomes of a delivery without one.
+ * OAuth2 client credentials of a webhook, with a real token server. The receiver refuses unknown tokens. The workers
+ * share a real Postgres: one fetches a token at its time, and a delivery without a token fails.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';

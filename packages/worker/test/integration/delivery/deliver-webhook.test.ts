@@ -243,7 +243,7 @@ describe('a failing lane', () => {
     expect(world.wakes).toEqual([world.nowMs + 3 + HOUR_MS]);
     await world.log(2);
 
-    // Woken too early, by whomever: nothing is sent.
+    // Woken too early: no delivery is sent.
     world.nowMs += HOUR_MS;
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     expect(world.sent).toEqual(['e1']);
@@ -323,7 +323,7 @@ describe('a failing lane', () => {
       attemptedThrough: 28,
     });
 
-    // The head is back just before it would be given up; what failed beside it has its own clock.
+    // The head is back just before it would be given up; deliveries that failed beside it have their own clocks.
     world.nowMs = failedAtMs + 7 * DAY_MS - 1;
     world.behave = (_, eventId) => (eventId === 'e25' ? status(503) : OK);
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });

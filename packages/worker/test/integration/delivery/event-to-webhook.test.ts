@@ -25,7 +25,7 @@ interface Delivery {
   readonly data: { readonly identifiers: { readonly id: string } };
 }
 
-/** Answers 200 to what is signed right and keeps it; anything else is kept as forged. */
+/** Answers 200 to deliveries with a right signature and keeps them; any other is kept as forged. */
 async function startReceiver() {
   const received: Delivery[] = [];
   const forged: string[] = [];
@@ -96,7 +96,7 @@ describe.each(['postgres', 'redis'] as const)(
         });
         expect(created.status).toBe(200);
 
-        // Each person is unsubscribed and subscribed in turn, and tracked; each must be told once, in order.
+        // Each person is unsubscribed and subscribed in turn, and tracked; each event must arrive once, in order.
         const call = (path: string, body: unknown) =>
           fetch(`${intake.url}${path}`, {
             method: 'POST',
@@ -158,7 +158,7 @@ describe.each(['postgres', 'redis'] as const)(
           Array.from({ length: PEOPLE }, () => alternating),
         );
 
-        // Nothing is left in the queue, and each event is stored once.
+        // The queue is empty, and each event is stored once.
         await vi.waitFor(async () => {
           const { rows } = await sql<{ count: number }>`
         select count(*)::int as count from events where environment_id = 1 and name = 'changed'`.execute(
@@ -175,7 +175,7 @@ describe.each(['postgres', 'redis'] as const)(
           },
         });
 
-        // A stop in good order leaves with 0 and takes what it has begun along.
+        // A stop in good order ends with 0 and finishes the work in progress.
         for (const service of [intake, secondWorker, api])
           expect(await service.kill('SIGTERM')).toBe(0);
         receiver.close();

@@ -1,7 +1,7 @@
 /**
- * A worker that cannot start, as an operator sees it: exit code 1, and one last line of level `fatal` that
- * says what is wrong and what to do next. What all services share: `platform/test/process/begin-process.test.ts`,
- * and `standalone/test/integration/late-database.test.ts` for a Postgres that lets nobody in.
+ * A worker that cannot start, as an operator sees it: exit code 1, and one last line of level `fatal` with the problem
+ * and the next action. Tests that all services share are in `platform/test/process/begin-process.test.ts`, and in
+ * `standalone/test/integration/late-database.test.ts` for a Postgres that refuses connections.
  */
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';

@@ -44,7 +44,7 @@ function takenOf({ claimed, deliveries }: LoggedLane): TakenLane {
   const taken = { claimed, claimedAtMs: performance.now() };
   return deliveries ? { ...taken, deliveries } : taken;
 }
-/** Only what is left to be asked of Postgres. */
+/** Only the other calls may ask Postgres. */
 function storeWithout(...names: readonly (keyof LaneStore)[]): LaneStore {
   const refused = names.map((name) => [
     name,

@@ -1,6 +1,6 @@
 /**
- * The lab of hostile receivers: whatever a receiver does, one delivery to it, over a real socket and
- * with the real 4 s, becomes one attempt row with this class and is tried again after this wait.
+ * The lab of hostile receivers. A delivery to any of them, over a real socket and with the real 4 s, becomes one
+ * attempt row with this class and is tried again after this wait.
  *
  * All at the same time, for most of them take the whole 4 s.
  */
@@ -61,7 +61,7 @@ beforeAll(async () => {
   return () => setDefaultCACertificates(before);
 });
 
-/** Delivers one event there, once, and checks what is left of it. */
+/** Delivers one event there, once, and checks its rows. */
 async function expectDelivery(
   endpoint: string,
   expected: Omit<HostileAnswer, 'does' | 'onRequest'>,

@@ -1,7 +1,8 @@
 /**
- * Real workers, killed with SIGKILL at every step of a lane's life, on a real Postgres and a real Redis
- * that is flushed in between. Whatever happens: every event arrives, in order, and one that was answered
- * with a 200 comes again only when a worker died in between, with the same id.
+ * Real workers, killed with SIGKILL at every step of a lane's life.
+ *
+ * They run on a real Postgres and a real Redis that is flushed in between. Every event arrives, in order. An event that
+ * was answered with a 200 comes again only if a worker died in between, with the same id.
  *
  * `SLUICE_SEED` repeats a run.
  */
@@ -22,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const PROGRESS = sql`select from lanes where environment_id = 1 for no key update`;
-/** Who claims a lane reads whose it is; who logs an event does not. */
+/** The claim of a lane reads its workspace; the log of an event does not. */
 const CLAIMS = sql`lock table environments in access exclusive mode`;
 const LOG = sql`lock table delivery_log in access exclusive mode`;
 

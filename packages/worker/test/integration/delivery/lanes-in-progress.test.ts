@@ -1,4 +1,4 @@
-/** What a process knows of the lanes that it drains itself: what it logs for them, and what wakes them. */
+/** Lanes that a process drains itself: its own logs for them, and their wake-ups. */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -32,7 +32,7 @@ describe('a drain', () => {
     const store = storeOf(world);
     const delivering = world.deliver({
       inProgress,
-      // Nothing is kept until then, so Postgres' own word on the end of the log comes too late.
+      // No progress is stored until then, so Postgres' own answer about the end of the log comes too late.
       store: { ...store, keep: (report) => gate.opened.then(() => store.keep(report)) },
     });
     await until(() => world.sent.length === 3);
@@ -59,7 +59,7 @@ describe('a drain', () => {
     };
     expect(await world.deliver({ inProgress, store })).toEqual({ outcome: 'held' });
     gate.open();
-    // What was logged meanwhile is not forgotten.
+    // Deliveries logged meanwhile are not forgotten.
     const outcome = await delivering;
     if (outcome.outcome === 'more') await world.deliverAll({ inProgress });
     else expect(outcome).toEqual({ outcome: 'idle' });

@@ -52,7 +52,7 @@ function change(who: string): Operation {
   isSubscribed.set(who, !unsubscribed);
   return identify(`id:${who}`, { unsubscribed });
 }
-/** Reports none. The primary is as it was. */
+/** Makes no report. The primary is as it was. */
 const join = (primary: string, secondary: string) => merge(`id:${primary}`, `id:${secondary}`);
 
 const apply = (...operations: Operation[]) =>

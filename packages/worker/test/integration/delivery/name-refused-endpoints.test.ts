@@ -1,4 +1,4 @@
-/** A worker names the webhooks that it will refuse, from what is stored. */
+/** A worker names the stored webhooks that it will refuse. */
 import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';

@@ -1,4 +1,7 @@
-/** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
+/**
+ * An operator's actions on a lane while workers drain it: every delivery stays, in order, and each writer keeps the
+ * other's writes.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { probeNow } from '@sluice/database/replays/lane-actions';

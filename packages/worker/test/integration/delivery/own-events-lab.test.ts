@@ -1,8 +1,11 @@
 /**
- * The lab of hostile receivers for lanes that hold tracked events of one's own and published messages beside reports: whatever
- * a receiver does at first, every event arrives once, and those about one person in their order.
+ * The lab of hostile receivers, for lanes with a workspace's own events.
  *
- * Over real sockets, with the real 4 s; waits between attempts pass on the clock of the test. `SLUICE_SEED` repeats a run.
+ * The lanes hold tracked events and published messages beside reports. After any first behaviour of a receiver every
+ * event arrives once, and events about one person arrive in their order.
+ *
+ * Over real sockets, with the real 4 s; waits between attempts pass on the clock of the test. `SLUICE_SEED` repeats a
+ * run.
  */
 import { randomInt } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
@@ -91,7 +94,7 @@ describe.concurrent(`reports, own events and published messages, seed ${seed}, t
     );
     expect(taken.toSorted((one, other) => one - other)).toEqual(sequences);
     for (let personId = 1; personId <= PERSON_COUNT; personId++) {
-      // A message is about nobody.
+      // A message is about no person.
       const own = taken.filter((number) => number % 3 !== 2 && people.get(number) === personId);
       expect(own).toEqual(own.toSorted((one, other) => one - other));
     }

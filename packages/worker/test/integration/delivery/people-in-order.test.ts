@@ -39,7 +39,7 @@ const WIDE = { policy: { ...POLICY, windowMax: 64 } };
 const allowEight = ({ environmentId }: LaneWorld) =>
   sql`update lanes set send_window = 8 where environment_id = ${environmentId}`.execute(database);
 
-/** Answers late and in any order, so that only what waits arrives in order. */
+/** Answers late and in any order, so that only events that wait for each other arrive in order. */
 function answerInAnyOrder(world: LaneWorld, received: string[], failing = (_: number) => false) {
   const random = seededRandom(7);
   let count = 0;

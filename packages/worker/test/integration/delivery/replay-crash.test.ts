@@ -1,7 +1,8 @@
 /**
- * Real workers, killed with SIGKILL at every step of a replay's life, while its webhook's own lane goes on.
- * Whatever happens: all that was to be replayed arrives again, in order, comes a second time only when a
- * worker died in between, and the replay ends, with its counts right.
+ * Real workers, killed with SIGKILL at every step of a replay's life.
+ *
+ * The webhook's own lane goes on meanwhile. All deliveries of the replay arrive again, in order. One comes a second
+ * time only if a worker died in between. The replay ends, with its counts right.
  */
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { startReplay } from '@sluice/database/replays/replay-start';
@@ -55,7 +56,7 @@ const STEPS: Readonly<Record<string, () => Promise<ReplayKey>>> = {
   },
   async 'reading the log'() {
     const release = await world.hold(LOG);
-    // Nothing else is to be read: the worker that waits for the log has claimed the replay.
+    // The replay is the only reader: the worker that waits for the log has claimed it.
     const key = await insertRunning();
     await world.workerWaitsForLock();
     await world.kill();

@@ -1,4 +1,4 @@
-/** Which deliveries of a real log a replay takes: what is counted is what is sent. */
+/** Deliveries of a real log that a replay takes: the counted ones are the sent ones. */
 import type { Database } from '@sluice/database/connection/connection';
 import { skipHead } from '@sluice/database/replays/lane-actions';
 import type { ReplayCriteria } from '@sluice/database/replays/replay-log';

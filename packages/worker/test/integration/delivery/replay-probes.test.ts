@@ -1,4 +1,8 @@
-/** When the endpoint of a replay that is blocked is tried again before its time: it was changed, or somebody asks. */
+/**
+ * Early retry probes of a blocked replay's endpoint.
+ *
+ * The endpoint was changed, or a person asks.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { probeNow } from '@sluice/database/replays/lane-actions';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
@@ -120,7 +124,7 @@ describe('an operator probes', () => {
         ],
       },
     ]);
-    // Asked for again, it changes nothing more.
+    // A second request has no further effect.
     expect(await probe(world)).toBe('due');
     expect(await world.replay()).toBe(true);
     await replayAll(world, find);

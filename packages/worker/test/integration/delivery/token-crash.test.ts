@@ -1,6 +1,8 @@
 /**
- * A real worker is killed while it fetches a token, and while it sends with one: the next worker fetches another, or uses the
- * kept one, and every delivery arrives in order.
+ * A worker is killed while it fetches or uses a token.
+ *
+ * It is a real process. The next worker fetches another token, or uses the kept one, and every delivery arrives in
+ * order.
  */
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { BY_TEST } from '@sluice/database/testing/testing';

@@ -1,4 +1,4 @@
-/** What one webhook asks of its lane, and the lane's obeying: rate, concurrency, headers, filters. */
+/** Settings of one webhook that its lane obeys: rate, concurrency, headers, filters. */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
@@ -24,7 +24,7 @@ test('a rate limit is kept from time slice to time slice: the lane waits, is wok
     const outcome = await world.deliverAll();
     if (outcome.outcome !== 'waiting') break;
     expect(outcome.untilMs).toBeGreaterThan(world.nowMs);
-    // Too early: nothing is claimed and nothing sent.
+    // Too early: the lane is not claimed, and no delivery is sent.
     const sentBefore = world.sent.length;
     expect(await world.deliver()).toEqual(outcome);
     expect(world.sent).toHaveLength(sentBefore);

@@ -1,4 +1,8 @@
-/** A published message reaches the endpoints of its application and nobody else's, in the order in which it came. */
+/**
+ * A published message reaches the endpoints of its application alone.
+ *
+ * Messages arrive in the order in which they came.
+ */
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { makeApplication, deleteApplication } from '@sluice/database/webhooks/applications';
 import type { NewWebhook } from '@sluice/database/webhooks/webhooks';

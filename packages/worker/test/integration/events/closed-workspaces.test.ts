@@ -1,4 +1,8 @@
-/** Of a workspace that is deleted, or whose account is closed, nothing is sent; what waits is kept for when it is opened again. */
+/**
+ * Deliveries of deleted workspaces and of closed accounts are not sent.
+ *
+ * They are kept until it is opened again.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { startReplay } from '@sluice/database/replays/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';

@@ -1,4 +1,4 @@
-/** What a commit batch writes into the issues log: what Postgres refused of it, and what intake recorded. */
+/** Issues of a commit batch: values that Postgres refused, and issues that intake recorded. */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 describe('what Postgres refuses', () => {
   it('is recorded and leaves its neighbours alone, in their order', async () => {
     const environmentId = world.newEnvironment();
-    // Parsers replace this; whatever else comes through must not stop a shard either.
+    // Parsers replace this; other values that come through must not stop a shard either.
     const poison = track('id:1', 'poison', { data: { text: 'a\0b' } });
     const wide = track('id:1', 'wide', {
       eventId: 'w'

@@ -1,6 +1,7 @@
 /**
- * Commit batches of different shards at the same time, against a real Postgres: who waits for whom, and what they agree
- * on.
+ * Commit batches of different shards at the same time.
+ *
+ * Against a real Postgres: the waits of one for another, and their common result.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
@@ -130,7 +131,7 @@ describe('two shards and one person', () => {
       for (const row of await world.rowsOf(table, environmentId))
         expect(present).toContain(row['person_id']);
     }
-    // An anonymous event waits only while its anonymous id is nobody's.
+    // An anonymous event waits only while its anonymous id has no owner.
     const waiting = (await world.rowsOf('events', environmentId)).filter(
       (row) => row['person_id'] === null && row['anonymous_id'] !== null,
     );

@@ -1,6 +1,7 @@
 /**
- * Whatever a group commit happens to put into one commit batch must not matter: operations together
- * leave the same rows as each in a commit batch of its own.
+ * The contents of a commit batch by chance must not matter.
+ *
+ * Operations together leave the same rows as each in a commit batch of its own.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
@@ -28,7 +29,7 @@ let deps: ProcessCommitBatchDeps;
 const newId = createIdGenerator(Date.now);
 let lastEnvironment = 1;
 
-/** What waited under an anonymous id when it was suppressed is nobody's for ever, also where all is one transaction. */
+/** Data that waited under an anonymous id when it was suppressed never get a person, also within one transaction. */
 const suppressedVisitor = [
   track('anonymous_id:z', 'seen'),
   identify('anonymous_id:z', { plan: 1 }),
@@ -50,7 +51,7 @@ beforeAll(async () => {
 
 it('operations in one commit batch, and commit batches in one transaction, leave the same rows as each operation in its own', async () => {
   await fc.assert(
-    // The second commit batch meets what the first has stored.
+    // The second commit batch meets the rows of the first.
     fc.asyncProperty(someOperations, someOperations, async (first, second) => {
       const together = ++lastEnvironment;
       const behind = ++lastEnvironment;

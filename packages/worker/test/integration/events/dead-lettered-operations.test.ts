@@ -1,4 +1,4 @@
-/** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
+/** A fault of our own code on one operation: its neighbours and its shard go on, and the operation is kept whole. */
 import { agreeOnShardCount } from '@sluice/database/schema/installation';
 import {
   listDeadLetteredOperations,

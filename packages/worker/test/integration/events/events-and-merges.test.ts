@@ -1,6 +1,7 @@
 /**
- * Events that read who somebody is without holding it, beside merges and whatever else is done to people: in both
- * orders, the first transaction still open while the second comes.
+ * Events that read identities without a lock, beside merges.
+ *
+ * Also beside all other changes of people: in both orders, the first transaction still open while the second comes.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { svcId } from '@sluice/domain/values/svc-id';

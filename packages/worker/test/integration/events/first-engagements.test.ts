@@ -1,4 +1,8 @@
-/** Webhooks without full resolution are told of the first open and of the first click of each link, once. */
+/**
+ * First opens and clicks for webhooks without full resolution.
+ *
+ * Such a webhook gets the first open and the first click of each link, once.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { NumberStock } from '@sluice/database/people/numbers';

@@ -1,4 +1,7 @@
-/** Batches of several shards in one transaction, on both brokers: whole or not at all, in the order of the log, and none harms another. */
+/**
+ * Batches of several shards in one transaction, on both brokers: whole or not at all, in the order of the log, without
+ * harm to each other.
+ */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';

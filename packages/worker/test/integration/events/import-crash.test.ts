@@ -1,4 +1,8 @@
-/** A large import, read by real worker processes of which one is killed in the middle. */
+/**
+ * A large import whose worker process is killed in the middle.
+ *
+ * Real worker processes read it.
+ */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection/connection';

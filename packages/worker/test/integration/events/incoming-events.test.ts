@@ -1,6 +1,6 @@
 /**
- * Incoming events in the delivery log: those that a webhook asks for, once each, in the transaction that applies them. Of
- * which calls a report is made is the domain's (`domain/test/reports/incoming-events.test.ts`).
+ * Incoming events in the delivery log: the ones that a webhook asks for, once each, in the transaction that applies
+ * them. The domain decides which calls are reported (`domain/test/reports/incoming-events.test.ts`).
  */
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { updateWebhook, type NewWebhook } from '@sluice/database/webhooks/webhooks';
@@ -56,7 +56,7 @@ interface Logged {
   };
 }
 
-/** What is logged for a webhook, in order. */
+/** Logged deliveries of a webhook, in order. */
 async function logged(webhookId: number, inside = environmentId): Promise<Logged[]> {
   const { rows } = await sql<Omit<Logged, 'body'> & { body: string }>`
     select event_type as type, person_id::float8 as "personId", body from delivery_log
@@ -337,7 +337,7 @@ test('a workspace without such a webhook pays no statement, whatever else its we
   await webhook({ events: ['customer_subscribed', 'email_sent'] });
   await webhook({ events: ['event'], disabled: true });
   expect(await countStatements(...operations())).toBe(before);
-  // Who asks, the people whom only events name, and the log.
+  // The webhooks that ask, the people whom only events name, and the log.
   await webhook({ events: ['event'] });
   expect(await countStatements(...operations())).toBe(before + 3);
 });

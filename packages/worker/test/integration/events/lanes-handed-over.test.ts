@@ -1,4 +1,8 @@
-/** Lanes are handed to their drains with the commit of the transaction that logged for them, whatever the broker is busy with. */
+/**
+ * Lanes are handed to their drains with the logging commit.
+ *
+ * They do not wait for a busy broker.
+ */
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { findLane } from '@sluice/database/delivery/lanes';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';

@@ -1,4 +1,4 @@
-/** What of a person is loaded for an operation: what it names, however much there is. */
+/** Rows of a person that are loaded for an operation: the named ones, out of any number. */
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing/sample-operations';
 import type { Operation } from '@sluice/domain/operations/operation';

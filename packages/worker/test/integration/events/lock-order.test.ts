@@ -1,4 +1,8 @@
-/** Transactions that lock the same rows do so in one order (`database/README.md`), so none of them is ended by Postgres. */
+/**
+ * Transactions that lock the same rows do so in one order.
+ *
+ * The order is in `database/README.md`. So Postgres ends no transaction.
+ */
 import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/record-change';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';

@@ -1,6 +1,8 @@
 /**
- * Workers that believe the same shard to be theirs, as in the second after somebody has emptied Redis, and its limit of one
- * at a time with it. Each takes a commit batch and reads the same others behind it.
+ * Two workers that both hold one shard.
+ *
+ * That happens in the second after somebody has emptied Redis, and its limit of one at a time with it. Each takes a
+ * commit batch and reads the same others behind it.
  */
 import { track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';
@@ -41,6 +43,6 @@ test('apply every commit batch once, whoever of them read it', async () => {
   expect(stored).toHaveLength(names.length);
   expect(new Set(stored)).toEqual(new Set(names));
   expect(applied.reduce((sum, count) => sum + count, 0)).toBe(names.length);
-  // An operation that ran twice would be told of as an event that came again.
+  // An operation that ran twice would be recorded as an event that came again.
   expect(await world.countOf('ingestion_issues', environmentId)).toBe(0);
 });

@@ -1,6 +1,8 @@
 /**
- * Calls about one person take effect in the order in which they were added, whatever identifiers they name and whichever
- * shard is processed first. On both brokers; batches are processed by hand, in an order that each test chooses.
+ * Calls about one person take effect in the order of their addition.
+ *
+ * That holds for any identifiers that they name, and for any shard that is processed first. On both brokers; batches
+ * are processed by hand, in an order that each test chooses.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';

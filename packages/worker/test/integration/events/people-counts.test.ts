@@ -1,4 +1,4 @@
-/** The number of people that the bill goes by: exact after whatever was done to them, and in nobody's way. */
+/** The number of people for the bill: exact after all changes of people, and without delay for them. */
 import { fileURLToPath } from 'node:url';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { peopleCounts } from '@sluice/database/migrations/0027_people_counts';
@@ -49,7 +49,7 @@ test('commit batches of many shards at the same time: people made, merged, remov
     }),
     { numRuns: 25 },
   );
-  // Where none was ever left, all of this would prove nothing.
+  // With no people left at all, the test could not fail.
   const left = await listPeopleCounts(world.database);
   expect(left.reduce((sum, { counted }) => sum + counted, 0)).toBeGreaterThan(0);
   const { rows } = await sql<{ slots: number }>`

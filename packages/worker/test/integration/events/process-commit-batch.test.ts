@@ -1,4 +1,4 @@
-/** One commit batch against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
+/** One commit batch against a real Postgres: exactly once, in few statements, and its deliveries. */
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';

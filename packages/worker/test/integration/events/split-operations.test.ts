@@ -1,4 +1,8 @@
-/** The halves of what is about an object and a person of another shard, applied by two workers at the same time. */
+/**
+ * The halves of an operation, applied by two workers at once.
+ *
+ * The operation is about an object and a person of another shard.
+ */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { splitOperation } from '@sluice/domain/testing/split-operation';
 import {

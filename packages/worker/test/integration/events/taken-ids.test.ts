@@ -1,4 +1,4 @@
-/** Event ids are taken without a look until one was taken already: what is stored must not depend on it. */
+/** Event ids are taken without a look until one was taken already: the stored rows must not depend on it. */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';

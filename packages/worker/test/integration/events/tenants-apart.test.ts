@@ -1,6 +1,8 @@
 /**
- * On many nodes the rows of each tenant are locked by a statement of its own. What a commit batch of several tenants leaves is
- * what each operation leaves by itself. `npm run test:distributed` runs it on Citus, `npm test` on a Postgres taken for one.
+ * Locks of a tenant's rows by its own statement, on many nodes.
+ *
+ * A commit batch of several tenants leaves the same rows as each operation by itself. `npm run test:distributed` runs
+ * it on Citus, `npm test` on a Postgres taken for one.
  */
 import { pretendCitus } from '@sluice/database/testing/pretend-citus';
 import { listPeopleCounts } from '@sluice/database/verify/verify-people';

@@ -1,6 +1,7 @@
 /**
- * Batches of several shards that wait for one another come to an end, and in order: whatever becomes of the worker, the
- * operations or the queue of the batch that comes first. On both brokers.
+ * Batches of several shards that wait for one another end, in order.
+ *
+ * That holds after any event to the worker, the operations or the queue of the batch that comes first. On both brokers.
  */
 import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -70,7 +71,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     vi.spyOn(dying, 'removeApplied').mockImplementation(() => undefined);
     await processCommitBatch(world.deps, event, [], dying);
 
-    // Whoever waits finds it applied long before it would take the batch over.
+    // A waiting process finds it applied long before it would take the batch over.
     const waiting = { ...world.deps, waitMsMax: 60_000 };
     await world.processToEnd(merged, world.newPending(), waiting);
     expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
@@ -218,7 +219,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     }
     await consumers.close();
     const changes = await world.rowsOf('events', environmentId, `data -> 'step' as step`);
-    // Each one saw what the one before it left.
+    // Each one saw the state after the one before it.
     expect(
       changes
         .map(({ step }) => step as { from: number | null; to: number } | null)

@@ -1,4 +1,4 @@
-/** Whose person a call is about: that of its own workspace, and of whoever has the message when it is applied. */
+/** The person that a call is about: of its own workspace, and the one with the message when the call is applied. */
 import { svcId } from '@sluice/domain/values/svc-id';
 import {
   identify,

@@ -1,6 +1,8 @@
 /**
- * The fetch of a file that nobody wants any more, at any stage: the worker leaves the server, and holds nothing. The server
- * sends for ever, byte by byte or not at all.
+ * The fetch of a file that is not wanted any more.
+ *
+ * At any stage the worker leaves the server, and releases the import. The server sends for ever, byte by byte or not at
+ * all.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -24,7 +26,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 const NAMES = '_svc_name,_svc_customer_id\n';
 const row = Buffer.from('bought,ann\n'.repeat(6_000));
 
-/** What the server does with a request for its path, until its connection is closed. */
+/** The server's action on a request for its path, until its connection is closed. */
 const SERVERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
   'sends for ever': (response) => {
     response.write(NAMES);

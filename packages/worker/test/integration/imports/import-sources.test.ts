@@ -1,4 +1,4 @@
-/** Where the bytes of an import come from: a URL that breaks off or is not there, an upload that stops. */
+/** Sources of an import's bytes: a URL that breaks off or is not there, an upload that stops. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -215,7 +215,7 @@ describe('a file behind a URL that finds no capacity', () => {
   const unfinishedSizeBytesMax = 100;
   const fetchFile = () => Readable.from([Buffer.from(TEXT)]);
 
-  // All workspaces share one Postgres: what waits to be imported must not fill it.
+  // All workspaces share one Postgres: files that wait to be imported must not fill it.
   test('beside the others of its workspace waits, holds nothing and nobody up, and is fetched once they have ended', async () => {
     const key = await world.insert({ dataFileUrl });
     world.nowMs += 1;
@@ -229,7 +229,7 @@ describe('a file behind a URL that finds no capacity', () => {
     });
     expect(await world.chunkCount()).toBe(2);
 
-    // Those of its workspace, and of others, though they came later.
+    // Imports of its workspace, and of others, though they came later.
     expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
     expect(await world.shown(sent)).toMatchObject({ state: 'imported' });
     expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
@@ -247,7 +247,7 @@ describe('a file behind a URL that finds no capacity', () => {
     const other = await world.insert({ dataFileUrl });
     expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
     await cancelImport(world.database, other, BY_TEST, world.nowMs);
-    // What it waited for is no reason any more.
+    // The wait's reason does not exist any more.
     expect(await world.shown(other)).toMatchObject({ state: 'canceled', error: null });
     await cancelImport(world.database, beingSent, BY_TEST, world.nowMs);
     expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);

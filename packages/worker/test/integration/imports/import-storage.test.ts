@@ -1,4 +1,4 @@
-/** What all workspaces share for imports: the storage for files, and the turns of the workers. */
+/** Shared resources of all workspaces for imports: the storage for files, and the turns of the workers. */
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import { claimImport } from '@sluice/database/imports/imports';

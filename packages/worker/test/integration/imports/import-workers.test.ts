@@ -1,4 +1,8 @@
-/** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
+/**
+ * An import whose worker dies, is slow, stops, or finds it cancelled.
+ *
+ * Every row is written once, and no row after that.
+ */
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import { BY_TEST, untilLockWaiters } from '@sluice/database/testing/testing';
 import { claimImport } from '@sluice/database/imports/imports';
@@ -90,7 +94,7 @@ describe('a worker', () => {
       await world.people(...PEOPLE);
       const key = await world.upload(encode(file()));
       let statementsLeft = 0;
-      // As a kill does: what is in progress is rolled back, nothing is said to anybody.
+      // As a kill does: work in progress is rolled back, without a message.
       const dying = world.database.withPlugin({
         transformQuery: ({ node }) => {
           if (statementsLeft-- <= 0) throw new Error('killed');
@@ -120,7 +124,7 @@ describe('a worker', () => {
     60_000,
   );
 
-  // Two workers fetched one file, each throwing away what the other had brought.
+  // Two workers fetched one file, each throwing away the bytes of the other.
   test('whose clock is days ahead, or behind, has the same mind as others about who has an import', async () => {
     const LEASE_MS = 60_000;
     const key = await world.upload(file());
@@ -188,7 +192,7 @@ describe('a worker', () => {
     expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsImported: brought });
   });
 
-  // Each took it from the one before, whose batch was then for nothing, and none came to its end.
+  // Each took it from the one before, whose batch was then wasted, and no worker came to its end.
   test('whose batch takes longer than its lease keeps the import for it', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());

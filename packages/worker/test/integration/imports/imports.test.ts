@@ -1,4 +1,4 @@
-/** An uploaded file of events on a real Postgres: what becomes of its rows, and what is said of them. */
+/** An uploaded file of events on a real Postgres: the results of its rows, and their issues. */
 import { ALL_NAMES, type EventMinute } from '@sluice/database/maintenance/minute-statistics';
 import type { TailLine } from '@sluice/domain/operations/tail';
 import { identify, suppress } from '@sluice/domain/testing/sample-operations';
@@ -33,7 +33,7 @@ describe('an uploaded file', () => {
     expect(await world.run({ countRows })).toBe(true);
     const minutes: EventMinute[] = [];
     await statistics.write(async (events) => void minutes.push(...events));
-    // For the charts of the workspace, as what calls bring.
+    // For the charts of the workspace, like the events of calls.
     expect(minutes).toMatchObject([
       { environmentId: 1, name: ALL_NAMES, accepted: 2, refused: 4 },
       { environmentId: 1, name: 'bought', accepted: 1, refused: 0 },
@@ -66,7 +66,7 @@ describe('an uploaded file', () => {
     expect(await world.problems(key, 'warning')).toMatchObject([
       { rowNumber: 5, code: 'timestamp_in_milliseconds' },
     ]);
-    // Nobody was made, and the bytes are gone.
+    // No person was made, and the bytes are gone.
     const { rows } = await sql`select id from people where environment_id = 1`.execute(
       world.database,
     );
@@ -124,7 +124,7 @@ describe('an uploaded file', () => {
     expect(await world.shown(refused)).toMatchObject({
       state: 'failed',
       error: expect.stringMatching(/^row 2002 has the byte 0xe9 at byte 32035 of the file/),
-      // Nothing of it, or what is corrected and sent again would be there twice.
+      // No row at all, or a corrected file that is sent again would be there twice.
       rowsImported: 0,
     });
     expect(await world.events()).toEqual([]);

@@ -55,7 +55,7 @@ test('rows wait for queued calls about their people, and for no others', async (
   await add({ id: newId(), operations: [identify('id:somebody else')] });
   const key = await world.upload(FILE);
   const running = world.run({ calls });
-  // It looks at the log again and again meanwhile, and writes nothing.
+  // It looks at the log again and again meanwhile, without a write.
   const looks = vi.spyOn(pending, 'changed');
   await vi.waitFor(() => expect(looks).toHaveBeenCalled(), WAIT_MS_MAX);
   expect(await world.events()).toEqual([]);
@@ -85,7 +85,7 @@ test('rows wait for a queued merge that names their person by an identifier of a
   await Promise.race([running, looksAgain]);
   await processCommitBatch(world.processing(), merge, [], pending);
   await running;
-  // The merge came first, so nobody has the id any more.
+  // The merge came first, so the id has no person any more.
   expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 1 });
 });
 

@@ -85,7 +85,7 @@ describe('a worker that is lost', () => {
       untilMs: world.nowMs + 3 + HOUR_MS,
     });
     gate.open();
-    // Nobody took the lane meanwhile, so what it knows may still be kept.
+    // No other worker took the lane meanwhile, so its results may still be stored.
     expect(await frozen).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
   });
 
@@ -164,7 +164,7 @@ describe('a lease that was lost', () => {
   });
 });
 
-// Who sets WEBHOOK_TIMEOUT_MS past the lease would otherwise be sent nothing, and hear nothing of it.
+// With WEBHOOK_TIMEOUT_MS past the lease no delivery would be sent, and no message would explain it.
 test.each([1, 4_000, 15_000, 60_000])(
   'a lease is long enough for requests of %i ms',
   async (timeoutMs) => {

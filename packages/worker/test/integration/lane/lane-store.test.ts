@@ -1,4 +1,8 @@
-/** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
+/**
+ * Progress that a worker stores for many lanes at a time.
+ *
+ * Some of them have to wait for Postgres.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
 import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';

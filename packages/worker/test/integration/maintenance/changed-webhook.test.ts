@@ -1,4 +1,4 @@
-/** What becomes of a lane when its webhook is changed while it is being drained. */
+/** Changes of a webhook while its lane is being drained. */
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';

@@ -1,4 +1,8 @@
-/** A killed worker process is dead only after two looks, of which the first may be taken before the second can be acted on. */
+/**
+ * A killed worker process is dead only after two looks.
+ *
+ * The first may be taken before the second can be acted on.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { openSession } from '@sluice/database/connection/held-session';
 import {

@@ -1,4 +1,8 @@
-/** A webhook that asks for it is disabled after days of failure, once, with an entry and an alert, and keeps what waits. */
+/**
+ * A webhook that asks for it is disabled after days of failure.
+ *
+ * That happens once, with an entry and an alert; waiting deliveries are kept.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -108,7 +112,7 @@ test.each([
   const { environmentId, webhookId } = world;
   await updateWebhook(database, environmentId, webhookId, changes, world.nowMs);
   expect(await disable()).toBe(0);
-  // What was tried for a week is given up now.
+  // A delivery that was tried for a week is given up now.
   await world.log(1);
   await failFor(2.9);
   expect(await disable()).toBe(0);

@@ -13,7 +13,7 @@ import { createLaneWorld, SIGNING_KEY, type LaneWorld } from '../support/lane-wo
 
 const OLD = { id: 'old', key: Buffer.alloc(32, 1) };
 const NEW = { id: 'new', key: Buffer.alloc(32, 2) };
-/** As it stands where somebody has made it by hand. */
+/** As a person writes it by hand. */
 const CREDENTIALS = '{"certificate_authority":"x"}';
 const HEADERS = '{"authorization":"Basic abc"}';
 let database: Database;

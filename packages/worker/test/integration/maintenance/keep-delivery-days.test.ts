@@ -1,4 +1,4 @@
-/** Days of deliveries as a worker keeps them, whatever its clock says: the database's is the real one. */
+/** Days of deliveries as a worker keeps them. Its own clock may be wrong: the database's is the real one. */
 import type { Database } from '@sluice/database/connection/connection';
 import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
 import { createTestDatabase } from '@sluice/database/testing/testing';

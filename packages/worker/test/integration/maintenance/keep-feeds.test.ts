@@ -1,4 +1,8 @@
-/** Feeds keep what their bounds allow, of each workspace by itself, and no webhook loses anything by it. */
+/**
+ * Feeds keep their events within their bounds.
+ *
+ * Each workspace counts by itself, and webhooks keep all of their events.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { putFeed } from '@sluice/database/feeds/feed-changes';

@@ -1,5 +1,7 @@
 /**
- * An encryption key that is lost for good costs the secrets that it encrypted, one by one and told, and nothing else.
+ * A lost encryption key costs only the secrets that it encrypted.
+ *
+ * They are given up one by one, each with a message.
  */
 import { findAccountOf } from '@sluice/database/accounts/environments';
 import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
@@ -62,7 +64,7 @@ const replaceAll = async (
   return done;
 };
 
-/** What each secret says now, by its place; of the first webhook. */
+/** The text of each secret now, by its place; of the first webhook. */
 async function openedSecrets(): Promise<Record<string, string>> {
   const secrets = await listSecrets(database);
   return Object.fromEntries(
@@ -304,7 +306,7 @@ test('a second factor that is lost is removed with the sessions of its user, who
   expect(await replaceAll()).toEqual(['second_factor 0 second_factor_removed']);
   expect((await leftOf(userId)).rows).toEqual([{ isEnabled: false, sessions: 0, factors: 0 }]);
 
-  // One that is being set up opens nothing, so its sessions stay.
+  // One that is being set up opens no session, so its sessions stay.
   await sql`
     insert into second_factors (account_id, user_id, secret) values (${accountId}, ${userId}, ${stored})`.execute(
     database,

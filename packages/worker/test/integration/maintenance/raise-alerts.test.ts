@@ -1,4 +1,4 @@
-/** What a workspace is told of a webhook that fails: once an episode, by its other webhooks, and in no loop. */
+/** Alerts of a workspace about a failing webhook: once an episode, by its other webhooks, without a loop. */
 import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { appendTest, skipHead } from '@sluice/database/replays/lane-actions';
@@ -165,7 +165,7 @@ test('what is given up is told of, the first of an episode with what it came to'
       delivery: { sequence: 1, event_id: 'e1', event_type: 'customer_subscribed', status: 503 },
     },
   });
-  // Also where it recovers before anybody looked, and then gives up again.
+  // Also if it recovers before a worker looked, and then gives up again.
   world.behave = () => OK;
   await world.log(1);
   await world.deliverAll();

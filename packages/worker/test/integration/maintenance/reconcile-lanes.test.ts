@@ -41,7 +41,7 @@ describe('the reconcile loop', () => {
       return woken.splice(0);
     };
   }
-  /** What a process wakes that has just begun to reconcile. */
+  /** Lanes that a process wakes that has just begun to reconcile. */
   async function reconcile(nowMs: number): Promise<string[]> {
     const reconcileAgain = createReconciler();
     expect(await reconcileAgain(nowMs)).toEqual([]);
@@ -82,7 +82,7 @@ describe('the reconcile loop', () => {
     await world.log(1);
     expect(await reconcileAgain(Date.now())).not.toContain(nameOf(world));
     expect(await reconcileAgain(Date.now())).toContain(nameOf(world));
-    // That wake-up is on its way now; where it is lost as well, the lane is found again.
+    // That wake-up is on its way now; if it is lost as well, the lane is found again.
     expect(await reconcileAgain(Date.now())).not.toContain(nameOf(world));
     expect(await reconcileAgain(Date.now())).toContain(nameOf(world));
   });
@@ -96,7 +96,7 @@ describe('the reconcile loop', () => {
     await reconcileAgain(Date.now());
     await expect(reconcileAgain(Date.now())).rejects.toThrow('the broker is away');
     failing.clear();
-    // What was woken beside it, and what the next reconcile loops find.
+    // The lanes woken beside it, and the ones that the next reconcile loops find.
     expect(await reconcileAgain(Date.now())).toContain(nameOf(second));
     expect(await reconcileAgain(Date.now())).toContain(nameOf(first));
   });

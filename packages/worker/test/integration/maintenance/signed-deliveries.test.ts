@@ -1,4 +1,8 @@
-/** What is really sent, over a real socket, against the verifiers that receivers have: ours, a known client's, Standard Webhooks'. */
+/**
+ * Deliveries over a real socket, against the verifiers of receivers.
+ *
+ * The verifiers are ours, a known client's, and Standard Webhooks'.
+ */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Database } from '@sluice/database/connection/connection';
@@ -104,7 +108,7 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
     expect(headers).not.toHaveProperty('x-svc-signature-next');
     expect(verifyDelivery(headers, body, NEW_KEY)).toBe(true);
     expect(verifyDelivery(headers, body, SIGNING_KEY)).toBe(false);
-    // The old key is gone from the database too, and nothing else about the webhook changed.
+    // The old key is gone from the database too, and the rest of the webhook is unchanged.
     await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
     const again = await send(world);
     expect(verifyDelivery(again.headers, again.body, NEW_KEY)).toBe(true);
@@ -119,7 +123,8 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
   },
 );
 
-// Whoever rotates without an overlap has lost the old key: a worker whose clock is behind must not use it any longer.
+// An owner who rotates without an overlap has lost the old key: a worker whose clock is behind must not use it any
+// longer.
 test('a key that replaces the old one at once signs alone, whatever the clock of the worker says', async () => {
   const world = await createLaneWorld(database, { endpoint });
   world.nowMs = Date.now();

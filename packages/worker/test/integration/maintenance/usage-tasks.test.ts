@@ -1,4 +1,4 @@
-/** Days of usage are closed when their time has come: all accounts, in order, by whichever worker the schedule wakes. */
+/** Days of usage are closed when their time has come: all accounts, in order, by any worker that the schedule wakes. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Database } from '@sluice/database/connection/connection';
 import { createLogger } from '@sluice/platform/process/logger';

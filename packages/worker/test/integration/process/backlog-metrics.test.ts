@@ -1,5 +1,5 @@
 /**
- * What operators are woken by: the age of the oldest commit batch, delivery, event of the payment provider and entry of
+ * Figures that wake operators: the age of the oldest commit batch, delivery, event of the payment provider and entry of
  * the outbox.
  */
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
@@ -54,7 +54,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     await database.destroy();
   });
 
-  /** As a scrape finds them, at `nowMs`; not what every process tells of itself. */
+  /** As a scrape finds them, at `nowMs`; without the figures that every process has of itself. */
   const scrape = async (nowMs: number): Promise<Map<string, number>> => {
     const metrics = createMetrics('test');
     registerBacklogMetrics({
@@ -152,7 +152,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     const age = async () => (await scrape(nowMs)).get('sluice_outbox_oldest_seconds');
     const append = (topic: string, dedupeKey: string, ageMs: number) =>
       appendToOutbox(database, { topic, dedupeKey, payload: {} }, nowMs - ageMs);
-    // Of a kind that nobody here is set up to tell.
+    // Of a kind without a sender here.
     await append('other', 'a', 60 * MINUTE_MS);
     await append('signup.mail', 'a', 10 * MINUTE_MS);
     await append('signup.mail', 'b', MINUTE_MS);
@@ -163,7 +163,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     const oldest = entries.find(({ dedupeKey }) => dedupeKey === 'a') as OutboxEntry;
     await finishOutbox(database, oldest.outboxId);
     expect(await age()).toBe(60);
-    // Nobody is set up to tell it any more.
+    // Its sender does not exist any more.
     expect((await scrape(nowMs + 120 * MINUTE_MS)).get('sluice_outbox_oldest_seconds')).toBe(0);
   });
 });

@@ -1,6 +1,8 @@
 /**
- * A Redis that is filled while no worker lives, with the processes that operators run. To take a job needs memory in
- * Redis too, so workers that start only then must find some left, or nobody ever makes room.
+ * A Redis that fills up while no worker lives.
+ *
+ * It runs with the processes that operators run. To take a job needs memory in Redis too, so workers that start only
+ * then must find some left, or the memory would stay full.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,8 @@
-/** A worker process that hangs in the middle of a commit batch ends, and the next one goes on. */
+/**
+ * A worker process that hangs in a commit batch ends.
+ *
+ * The next one goes on.
+ */
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';

@@ -1,4 +1,8 @@
-/** What a killed worker held is taken up within seconds, long before its leases and locks end. */
+/**
+ * Leases and locks of a killed worker are taken up within seconds.
+ *
+ * That is long before they end.
+ */
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
@@ -14,7 +18,7 @@ import { startReceiver } from '../../support/receiver.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 20 };
-/** Of the leases and locks; what is taken up by their ends is far too late for this test. */
+/** Of the leases and locks; work that is taken up by their ends is far too late for this test. */
 const HELD_MS = 60_000;
 /** 2.5 s on a quiet machine, with the start of the next worker. */
 const TAKEN_UP_MS_MAX = 20_000;

@@ -1,6 +1,8 @@
 /**
- * Sixteen workers in four processes share two shards while processes are killed, stopped, halted and
- * started: each person's calls are applied once and in the order in which they were sent.
+ * Sixteen workers in four processes share two shards.
+ *
+ * Processes are killed, stopped, halted and started meanwhile. Each person's calls are applied once and in the order in
+ * which they were sent.
  */
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -85,7 +87,7 @@ test.each(['postgres', 'redis'] as const)(
         async () => expect(await countApplied()).toBeGreaterThanOrEqual(total * part),
         WAIT,
       );
-    /** Who has taken the most: it has a shard in progress. */
+    /** The worker that has taken the most: it has a shard in progress. */
     const busiest = (): ServiceUnderTest =>
       [...running].toSorted((one, other) => taken(other) - taken(one))[0] as ServiceUnderTest;
     const replace = async (leaving: ServiceUnderTest): Promise<void> => {
@@ -131,7 +133,7 @@ test.each(['postgres', 'redis'] as const)(
     const { rows: steps } = await sql<{ step: number }>`
       select (attributes ->> 'step')::int as step from people`.execute(database);
     expect(steps).toEqual(PEOPLE.map(() => ({ step: CALLS_PER_PERSON - 1 })));
-    // Else nobody had to take over from anybody. One may have done all that the killed one left.
+    // Otherwise no process had to take over. One may have done all the work of the killed one.
     expect(everStarted.filter((service) => taken(service) > 0).length).toBeGreaterThanOrEqual(2);
   },
 );

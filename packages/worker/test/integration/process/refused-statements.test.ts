@@ -1,4 +1,7 @@
-/** A database that refuses a statement of each commit batch: nothing is given up, and a worker says that it gets nowhere. */
+/**
+ * A database that refuses a statement of each commit batch: the operations stay, and a worker logs that it makes no
+ * progress.
+ */
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -20,7 +23,7 @@ test(
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
-    // As an extension does that cannot run a statement: SQLSTATE 22P02 is also that of a value that is no number.
+    // As an extension does that cannot run a statement: SQLSTATE 22P02 is also the code of a value that is no number.
     await sql`create function refuse() returns trigger language plpgsql as $$
       begin raise exception 'invalid input syntax for an intermediate result' using errcode = '22P02'; end $$`.execute(
       database,

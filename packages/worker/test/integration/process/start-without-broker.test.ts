@@ -1,4 +1,8 @@
-/** A worker that is started while Redis is away, as after a power cut, or full: whoever looks after it must not end it meanwhile. */
+/**
+ * A worker that starts while Redis is away or full.
+ *
+ * As after a power cut. Its supervisor must not end it meanwhile.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

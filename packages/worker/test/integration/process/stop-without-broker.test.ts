@@ -1,4 +1,4 @@
-/** A worker that is told to stop while Redis does not answer. */
+/** A worker that must stop while Redis does not answer. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

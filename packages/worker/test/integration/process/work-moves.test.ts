@@ -1,6 +1,6 @@
 /**
- * Work moves when a worker joins, leaves, dies or hangs: how long the slowest shard stands. Printed,
- * because the figure is what an operator wants to know of `QUEUE_STALLED_AFTER_MS`.
+ * Work moves when a worker joins, leaves, dies or hangs: the standstill of the slowest shard. Printed, because an
+ * operator needs the figure for `QUEUE_STALLED_AFTER_MS`.
  */
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
@@ -18,7 +18,7 @@ import { expect, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const STALLED_AFTER_MS = 2_000;
-/** Beside what the machine itself is late: some steps of a move are a few looks long. */
+/** Beside the lateness of the machine itself: some steps of a move are a few looks long. */
 const MARGIN_MS = 2_000;
 /** Of a machine that others use too, everything takes longer, and a move has so many steps. */
 const STEPS_MAX = 10;
@@ -84,7 +84,7 @@ test.each(['redis', 'postgres'] as const)(
            where environment_id = 1 and event_id = any (${ids})`.execute(database);
         expect(rows).toHaveLength(ids.length);
       }, WAIT);
-    /** How long the slowest shard had work and nothing of it was applied, from the event until all is done. */
+    /** Longest time in which a shard applied no part of its work, from the event until all is done. */
     const standstillMs = async (disturb: () => Promise<unknown>): Promise<number> => {
       for (let n = 0; n < 20; n++) await addEverywhere();
       await disturb();
@@ -125,7 +125,7 @@ test.each(['redis', 'postgres'] as const)(
       process.kill(third.pid, 'SIGSTOP');
       return Promise.resolve();
     });
-    // What it had in progress has been applied by another one; it notices and does nothing twice.
+    // Another one has applied its work in progress; it notices that and repeats no work.
     process.kill(third.pid, 'SIGCONT');
     figures['it wakes'] = await undisturbed();
     const calmMs = Math.max(calmBeforeMs, await undisturbed());

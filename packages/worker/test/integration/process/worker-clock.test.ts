@@ -1,4 +1,4 @@
-/** A worker whose clock jumps while it runs. What it would give up by it must stay. */
+/** A worker whose clock jumps while it runs. Deliveries that it would give up by that clock must stay. */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const SHORT = { leases: { timeoutMs: 20, leaseMs: 400, timeSliceMs: 300 } };
 
-/** Its clock alone: Postgres' stays where it is. */
+/** Moves its clock alone: Postgres' is unchanged. */
 function jump(world: LaneWorld, byMs: number): void {
   world.nowMs += byMs;
   world.clock = { ...world.clock, aheadMs: world.clock.aheadMs + byMs };
@@ -58,7 +58,7 @@ describe('a clock that jumps past the days of a failing delivery gives it up', (
     await world.deliver();
     jump(world, 8 * DAY_MS);
     world.behave = () => {
-      // The attempt has begun; its end is told by when it did.
+      // The attempt has begun; its end is recorded by the moved clock.
       queueMicrotask(() => jump(world, -8 * DAY_MS));
       return status(503);
     };

@@ -1,4 +1,4 @@
-/** A worker shows that it lives by a session of Postgres. Where that ends and the worker lives, it stays the holder. */
+/** A worker shows that it lives by a session of Postgres. If that ends and the worker lives, it stays the holder. */
 import { listDepartedWorkers } from '@sluice/database/maintenance/worker-processes';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -72,7 +72,7 @@ test('nothing is sent while the others may take this process for dead', async ()
   const delivery = world.deliver({ presence });
   presence.isShown = false;
   shown.resolve();
-  // Claimed, and given back with nothing sent.
+  // Claimed, and released without a delivery.
   expect(await delivery).toEqual({ outcome: 'more' });
   expect(world.sent).toEqual([]);
   presence.isShown = true;

@@ -91,7 +91,7 @@ const untilRenewalMs = async (accountId: number): Promise<number> => {
   return subscription!.currentPeriodEndMs - world.simulator.state.now();
 };
 
-/** The payment provider has done what it was asked, and nobody heard of it. */
+/** The payment provider has done the change, and its answer was lost. */
 async function addonsWithoutAnswer(accountId: number) {
   const path = '/subscriptions/';
   world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
@@ -102,7 +102,7 @@ async function addonsWithoutAnswer(accountId: number) {
 
 test('add-ons whose purchase is looked up after a renewal tell their own invoice, not the renewal’s', async () => {
   const accountId = await subscribed();
-  // The last hour of the month: what is left of it costs little, the next month costs all.
+  // The last hour of the month: the rest of it costs little, the next month costs all.
   world.moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
   const workflow = await addonsWithoutAnswer(accountId);
   const [charge] = world.succeeded().filter((each) => each.runId === workflow.runId);

@@ -19,7 +19,7 @@ beforeEach(async () => {
   world = await startPurchases();
 });
 
-/** One charge for each purchase that succeeded, none for the others; grants to match. */
+/** One charge for each purchase that succeeded, and only for those; grants to match. */
 async function expectLedgersToMatch(): Promise<void> {
   const { rows: ended } = await sql<{ runId: string }>`
     select run_id as "runId" from runs where status = 'success'`.execute(world.database);

@@ -1,4 +1,4 @@
-/** Plans: subscribed to or changed, charged as was shown, and what becomes of the account. */
+/** Plans: subscribed to or changed, charged as was shown, and the state of the account afterwards. */
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
@@ -189,7 +189,7 @@ test.each([
   ['past_due', { planStatus: 'active', status: 'past_due' }],
   ['unpaid', { planStatus: 'paused', status: 'paused' }],
   ['canceled', { planStatus: 'canceled', status: 'active' }],
-  // A word that is not known changes nothing.
+  // An unknown word has no effect.
   ['of_tomorrow', { planStatus: 'trialing', status: 'trialing' }],
 ])(
   'a plan whose subscription turns out to be %s puts the account in that standing, not in another',
@@ -234,7 +234,7 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
       status: 'failed',
       message: expect.stringMatching(/declined/),
     });
-    // The renewal of what it has would charge that one.
+    // The renewal of its present plan would charge that one.
     const bought = await world.finish(await world.checkout(accountId, 'essentials_month'));
     expect(bought).toMatchObject({ status: 'success' });
   },

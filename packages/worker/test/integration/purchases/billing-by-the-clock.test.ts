@@ -1,4 +1,4 @@
-/** What a worker process does about billing by itself, as soon as it runs. */
+/** Billing tasks of a worker process, from its start on. */
 import { parseSettings } from '@sluice/platform/settings/config';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';

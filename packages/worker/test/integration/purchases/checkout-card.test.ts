@@ -1,4 +1,4 @@
-/** The audit log of the card on file, where a checkout changes it. */
+/** The audit log of the card on file, after a checkout. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../../src/purchases/advance-purchase-workflow.ts';
@@ -67,7 +67,7 @@ test('a checkout that is declined at its second attempt puts back the card from 
   const ended = await checkout(world, accountId, 'pm_card_chargeCustomerFail');
   expect(ended).toMatchObject({ status: 'failed', entries: [] });
   const [after] = customers();
-  // The next renewal charges what it has charged before.
+  // The next renewal charges the card that it has charged before.
   expect(after!['invoice_settings']).toEqual(before!['invoice_settings']);
 });
 

@@ -1,10 +1,12 @@
 /**
- * Every workflow, every step, every moment at which a worker can die, with a payment provider that fails at random
- * and tells its events late, twice and out of order. Whatever happens: what the payment provider took and what we
- * gave are one to one, every purchase workflow ends, and nothing can be collected for one that failed.
+ * Every workflow × every step × every moment at which a worker can die.
  *
- * The worker is one function here, and dies by an exception, which is quick.
- * `npm run chaos:billing -- --seed N` kills real processes.
+ * The payment provider fails at random, and sends its events late, twice and out of order. After each crash its takings
+ * and our grants are one to one, and every purchase workflow ends. A failed one leaves no invoice that can be
+ * collected.
+ *
+ * The worker is one function here, and dies by an exception, which is quick. `npm run chaos:billing -- --seed N` kills
+ * real processes.
  */
 import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
@@ -32,7 +34,7 @@ type Workflow =
   | 'add-ons'
   | 'checkout'
   | 'plan left again'
-  /** Its price was refunded before: it gives back nothing. */
+  /** Its price was refunded before: it gives back no credit. */
   | 'refunded plan left';
 const WORKFLOWS: Record<Workflow, StepName[]> = {
   invoiced: [...INVOICE_STEPS, 'pay'],
@@ -45,7 +47,7 @@ const WORKFLOWS: Record<Workflow, StepName[]> = {
   'refunded plan left': ['customer', 'subscribe'],
 };
 
-/** A slow answer is none that a crash could meet. */
+/** A crash cannot meet a slow answer. */
 const FAULTS = FAULT_KINDS.filter((kind) => kind !== 'slow');
 
 const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
@@ -64,7 +66,7 @@ async function begin(world: Subscriptions, workflow: Workflow): Promise<Purchase
   const accountId = await world.addAccount(card, rail);
   if (workflow === 'checkout') return world.checkout(accountId, 'premium_month');
   if (workflow === 'plan left again') {
-    // What it gives back is what was paid, not its price.
+    // It gives back the amount that was paid, not its price.
     await world.finish(await world.checkout(accountId, 'premium_month', { couponCode: 'FIFTY' }));
     return world.checkout(accountId, 'builder');
   }
@@ -82,7 +84,7 @@ async function begin(world: Subscriptions, workflow: Workflow): Promise<Purchase
   } as never);
 }
 
-/** Everything that the payment provider has to tell, in any order, twice. */
+/** All waiting events of the payment provider, in any order, twice. */
 const tellEvents = (world: Subscriptions, random: Random) =>
   world.tellEvents((events) =>
     [...events, ...events]
@@ -159,7 +161,7 @@ async function expectLedgersToMatch(world: Subscriptions): Promise<void> {
   const succeeded = workflows
     .filter(({ status, charged }) => status === 'success' && charged > 0)
     .map((purchaseWorkflow) => purchaseWorkflow.runId);
-  // One charge for each purchase that succeeded and cost something, and none for any other.
+  // One charge for each purchase that succeeded with a price, and for no other.
   expect(new Set(paid.map((charge) => charge.runId))).toEqual(new Set(succeeded));
   expect(paid).toHaveLength(succeeded.length);
   const { rows: grants } = await sql<{ key: string }>`

@@ -1,4 +1,8 @@
-/** What the payment provider owes a customer pays for the next invoice as it is finalized, before any card does. */
+/**
+ * A customer's credit at the payment provider pays before any card.
+ *
+ * It pays for the next invoice as that is finalized.
+ */
 import { findPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';

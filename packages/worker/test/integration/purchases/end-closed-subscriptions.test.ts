@@ -1,4 +1,4 @@
-/** An account that is closed by a statement is not charged any more. */
+/** An account that a statement closes is not charged any more. */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import { listClosedCustomers } from '@sluice/database/billing/provider-customers';
 import { listBookedSubscribers } from '@sluice/database/verify/verify-purchases';
@@ -41,7 +41,7 @@ async function expectDone(): Promise<void> {
   expect(await listClosedCustomers(world.database, world.deps.now(), 10)).toEqual([]);
 }
 
-/** The payment provider; what it is asked is noted. */
+/** The payment provider; its requests are recorded. */
 function watched(): Pick<PaymentProvider, 'findSubscription' | 'cancelSubscription'> {
   const { provider } = world;
   return {
@@ -61,7 +61,7 @@ test('the subscription of a closed account is ended once, and those of others go
   await put(closed, 'closed');
   await look();
   expect(statuses()).toEqual(['canceled', 'active']);
-  // Nothing is left, so soon nobody is asked any more.
+  // No subscription is left, so soon the payment provider is not asked any more.
   await look();
   await expectDone();
   world.moveClocks(32 * DAY_MS);
@@ -111,7 +111,7 @@ test('an account whose subscription cannot be ended does not keep the next from 
         ? Promise.resolve({ outcome: 'unknown', reason: '500', isFinal: true } as const)
         : world.provider.cancelSubscription(subscriptionId, key),
   };
-  // Whichever is first, the payment provider that does not answer is left alone until the next look.
+  // In either order, a payment provider that does not answer is left alone until the next look.
   for (let time = 0; time < 30; time++) await look(away);
   expect(statuses()).toEqual(['active', 'canceled']);
   await look();
@@ -154,7 +154,7 @@ const standing = async (accountId: number) => {
 test('an account that a version from before has closed loses its plan, once', async () => {
   const accountId = await subscribe();
   await world.tellEvents();
-  // One that was never sold a plan, whatever it is on, is its operator's matter.
+  // An account that was never sold a plan is its operator's matter, on any plan.
   const given = await world.addAccount('pm_card_visa');
   await put(accountId, 'closed');
   await put(given, 'closed');

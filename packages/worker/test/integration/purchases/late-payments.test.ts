@@ -1,4 +1,4 @@
-/** A bank account on file: the payment provider takes the payment on at once, and says days later what became of it. */
+/** A bank account on file: the payment provider takes the payment on at once, and sends its result days later. */
 import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import {
   settleLatePayments,

@@ -1,4 +1,8 @@
-/** An account is one customer of the payment provider, whatever its first purchases do at the same moment. */
+/**
+ * An account is one customer of the payment provider.
+ *
+ * That holds if its first purchases begin at the same moment.
+ */
 import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -14,7 +18,7 @@ test('two first purchases at once, between which the address for bills changed, 
   const card = { paymentMethodId: 'pm_card_visa' };
   const checkout = await world.checkout(accountId, 'essentials_month', card);
   const pack = await world.buyPack(accountId);
-  // The same key with other words: the payment provider refuses it, and finds nobody under the new address.
+  // The same key with other words: the payment provider refuses it, and finds no customer under the new address.
   await sql`
     update runs set content = jsonb_set(content, '{contact,email}', '"new@example.com"')
      where run_id = ${pack.runId}`.execute(world.database);

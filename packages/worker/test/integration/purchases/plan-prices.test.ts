@@ -1,4 +1,4 @@
-/** Plans at their prices: the amount that was shown, a price that was exchanged, and what is left over. */
+/** Plans at their prices: the amount that was shown, a price that was exchanged, and the rest. */
 import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
@@ -126,7 +126,7 @@ test('a plan that costs less leaves a credit with the payment provider, which pa
   const pack = await world.finish(await world.buyPack(accountId));
   expect(pack).toMatchObject({ status: 'success' });
   expect((await world.balance(accountId)) - included).toBe(100);
-  // Of the card nothing was taken but for the first plan.
+  // The card was charged only for the first plan.
   expect(world.succeeded()).toMatchObject([{ amount: 100_000 }]);
   const customers = world.simulator.state.list('customer');
   const spent = pack.result!.charged!.amount;
@@ -145,7 +145,7 @@ test('a plan that a coupon paid for leaves no credit when it is left again: noth
   });
   expect(state.list('customer').map((each) => Number(each['balance']))).toEqual([0]);
   expect(world.charges()).toEqual([]);
-  // What is bought next is paid with the card.
+  // The card pays for the next purchase.
   await world.finish(await world.buyPack(accountId));
   expect(world.succeeded()).toMatchObject([{ amount: 2_000 }]);
 });

@@ -1,4 +1,8 @@
-/** A purchase belongs to the worker that lives, however long the payment provider takes, and soon to another's if it dies. */
+/**
+ * A purchase belongs to its worker while that lives.
+ *
+ * A slow payment provider does not change that. If the worker dies, another one has the purchase soon.
+ */
 import { renewPurchaseLease } from '@sluice/database/billing/purchase-workflows';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';

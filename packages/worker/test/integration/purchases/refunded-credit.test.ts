@@ -1,4 +1,8 @@
-/** Credit for unused time of a plan whose price went back to the customer: never more than was paid and not returned. */
+/**
+ * Credit for unused time of a plan that was refunded.
+ *
+ * It is never more than the amount that was paid and not returned.
+ */
 import {
   decideDispute,
   disputeCharge,

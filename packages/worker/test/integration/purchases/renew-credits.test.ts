@@ -57,7 +57,7 @@ test('an account whose allowance cannot be written does not keep the others from
         return balances.get('llm')!.length;
       }),
     );
-  // Each of them once, whichever comes first.
+  // Each of them once, in any order.
   for (const [month, brokenId] of accountIds.entries()) {
     const renew = () =>
       renewCredits({ database, catalogue: CATALOGUE, logger, ...at(`2026-0${month + 2}-10`) });

@@ -1,4 +1,4 @@
-/** Money that goes back to the customer for a plan, and the allowance that it had brought. */
+/** Refunds of a plan, and the allowance that it had brought. */
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import {
@@ -61,7 +61,7 @@ test('a plan whose price is refunded loses what is left of the allowance of the 
 test('a plan refunded after it was renewed keeps the allowance, which the renewal has paid for', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
-  // Within the month of the grant, whatever day it is.
+  // Within the month of the grant, on any day.
   const { result } = await look(workflow);
   const ended = { ...result!.subscription!, currentPeriodEndMs: world.deps.now() };
   await sql`

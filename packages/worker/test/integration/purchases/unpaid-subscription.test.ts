@@ -1,4 +1,4 @@
-/** Nothing is bought onto a subscription whose present period is not paid: its rest would be taken off the price. */
+/** A subscription with an unpaid present period takes no purchase: the period's rest would reduce the price. */
 import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
 import { beforeEach, expect, test } from 'vitest';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';

@@ -1,4 +1,8 @@
-/** Lanes that want more requests at a time than there are permits, with real logs in Postgres. */
+/**
+ * Lanes that want more requests than there are permits.
+ *
+ * Their logs are real, in Postgres.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { expect, test } from 'vitest';

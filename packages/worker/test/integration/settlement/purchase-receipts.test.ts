@@ -1,4 +1,8 @@
-/** What a purchase leaves as its receipt, on both rails, however often its fate is told. */
+/**
+ * The receipt of a purchase, by both payment method types.
+ *
+ * It is the same for any number of reports of the purchase's fate.
+ */
 import { findReceipt } from '@sluice/database/billing/receipts';
 import {
   lockPurchaseWorkflow,
@@ -132,7 +136,7 @@ test('a plan and add-ons have receipts of what was charged for them', async () =
     lines: [{ description: 'Add-ons: price_addon_ip_month', quantity: 1, amount }],
     total: amount,
   });
-  // Held already: nothing is charged.
+  // Held already, so there is no charge.
   const again = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   expect(again).toMatchObject({ status: 'success', result: { charged: null } });
   expect(await receiptIds()).toHaveLength(2);

@@ -1,4 +1,4 @@
-/** What is said of a purchase's end, and to whom. */
+/** Reports of a purchase's end, and their receivers. */
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -34,7 +34,7 @@ test('every workspace of the account whose webhook chose it is told once, howeve
     await world.finish(await world.buyPack(accountId)),
     await world.finish(await world.buyPack(declined)),
   ];
-  // Events of the payment provider for what has ended already tell nobody anything.
+  // Events of the payment provider for an ended purchase cause no report.
   await world.settleEvents();
   const { rows } = await sql<{ environmentId: number; body: string; eventType: string }>`
     select environment_id as "environmentId", body, event_type as "eventType" from delivery_log

@@ -1,4 +1,4 @@
-/** The payment provider's events, in whatever order, as often and as late as they come. */
+/** The payment provider's events, in any order, often and late. */
 import {
   claimProviderEvents,
   clearProviderEvents,
@@ -13,11 +13,11 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
-/** What the payment provider has to tell of this purchase, taken from it. */
+/** The payment provider's waiting events of this purchase, taken from it. */
 const takeEvents = (world: Purchases) =>
   world.takeEvents().filter(({ type }) => type.startsWith('invoice.'));
 
-/** A pack whose invoice the customer has paid, of which the worker has not been told. */
+/** A pack whose invoice the customer has paid, without a report to the worker. */
 async function startPaid() {
   const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');

@@ -1,6 +1,7 @@
 /**
- * Money that goes back to the customer at the payment provider, and the credits that it had paid for. Plans:
- * `reversed-plans.test.ts`.
+ * Refunds at the payment provider, and the credits that were bought.
+ *
+ * Plans are in `reversed-plans.test.ts`.
  */
 import {
   decideDispute,
@@ -42,7 +43,7 @@ const look = async (workflow: PurchaseWorkflow) =>
   (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
 const reversalOf = async (workflow: PurchaseWorkflow) => (await look(workflow)).result?.reversal;
 
-/** A pack of 100 for $20, bought, granted, and told of. */
+/** A pack of 100 for $20, bought, granted and reported. */
 async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<PurchaseWorkflow> {
   const accountId = await world.addAccount('pm_card_visa', rail);
   const workflow = await world.finish(await world.buyPack(accountId));
@@ -210,7 +211,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
     spent: fc.nat(100),
     /** Sorts the events, each of which is there twice. */
     ranks: fc.array(fc.nat(1_000), { minLength: 40, maxLength: 40 }),
-    /** Which calls of the payment provider a worker dies before, or after: at each event one at most. */
+    /** Calls of the payment provider before or after which a worker dies: one an event at most. */
     deaths: fc.array(fc.constantFrom('before', 'after', 'none'), { minLength: 12, maxLength: 12 }),
   });
   await fc.assert(

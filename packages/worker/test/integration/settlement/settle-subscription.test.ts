@@ -1,4 +1,4 @@
-/** What becomes of an account when its subscription renews, is past due, or ends at the payment provider. */
+/** An account after its subscription renews, is past due, or ends. */
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { sql } from 'kysely';

@@ -1,4 +1,4 @@
-/** An account with as many entries as wanted, made in one statement; their hashes are of nothing. */
+/** An account with as many entries as wanted, made in one statement; their hashes are made up. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 

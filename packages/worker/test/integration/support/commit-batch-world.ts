@@ -1,4 +1,4 @@
-/** A database of commit batches: workspaces of their own for tests that share it, and what was made of them. */
+/** A database of commit batches: workspaces of their own for tests that share it, and their rows. */
 import { sql } from 'kysely';
 import type { Database } from '@sluice/database/connection/connection';
 import { NumberStock } from '@sluice/database/people/numbers';
@@ -39,7 +39,7 @@ export async function createCommitBatchWorld(): Promise<CommitBatchWorld> {
     takenIds: new TakenIdWatch(),
     newId,
     now: () => NOW_MS,
-    // Nobody else processes here.
+    // No other process works here.
     waitMsMax: 0,
   };
   let lastEnvironment = 100;

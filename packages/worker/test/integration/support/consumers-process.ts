@@ -52,5 +52,5 @@ process.once('SIGTERM', () => {
     .then(() => database.destroy())
     .then(() => process.exit(0));
 });
-// What whoever starts it waits for.
+// The starting test waits for this line.
 logger.info({ port: 0 }, 'workers are running');

@@ -1,7 +1,8 @@
 /**
- * A real worker process that can be killed with SIGKILL at a chosen step, on a real Postgres and a real
- * Redis, and a receiver that remembers what came. A step is held open by a lock, or by the receiver,
- * until the worker is there.
+ * A real worker process that can be killed at a chosen step.
+ *
+ * SIGKILL ends it, on a real Postgres and a real Redis, with a receiver that remembers its requests. A step is held
+ * open by a lock, or by the receiver, until the worker is there.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -40,22 +41,22 @@ export interface CrashWorld {
   readonly arrivals: Arrival[];
   /** Events logged so far: e1, e2, … */
   readonly loggedCount: number;
-  /** What the receiver answers to the next request; 200 by default. */
+  /** The receiver's answer to the next request; 200 by default. */
   answer: () => number | Promise<number>;
   /** Reports, events of one's own and published messages in turns. */
   log(count: number): Promise<void>;
-  /** The worker dies, and takes with it what Postgres was still to do for it. */
+  /** The worker dies, together with its running statements in Postgres. */
   kill(): Promise<void>;
-  /** As if the time had passed that others leave to a worker that says nothing. */
+  /** As if the time had passed that others leave to a silent worker. */
   replace(): Promise<void>;
-  /** Holds a lock until told to let go. */
+  /** Holds a lock until the returned function is called. */
   hold(statement: ReturnType<typeof sql>): Promise<() => Promise<void>>;
   workerWaitsForLock(): Promise<void>;
   /** The next request comes, and is answered when the gate is opened. */
   catchRequest(status?: number): { readonly came: Promise<void>; readonly answer: () => void };
   /**
-   * The worker dies while it keeps how the first request of what `begin` begins was answered: it waits for a
-   * lock that the statement `progress` holds.
+   * The worker dies while it stores the answer to the first request that `begin` causes: it waits for a lock that the
+   * statement `progress` holds.
    */
   killWhileKeeping<Begun>(
     status: number,
@@ -235,12 +236,12 @@ export async function createCrashWorld(): Promise<CrashWorld> {
   return world;
 }
 
-/** e1 to e`count`: all came, none overtook another, and none came again but after a death, with the same id. */
+/** e1 to e`count`: all came, in order. One came again only after a death, with the same id. */
 export function expectAllInOrder(arrivals: readonly Arrival[], count: number): void {
   const succeeded = new Map<string, number>();
   for (const { eventId, status, deaths } of arrivals) {
     const number = Number(eventId.slice(1));
-    // None overtakes: all before it were answered with a 200.
+    // In order: all before it were answered with a 200.
     expect(succeeded.size).toBeGreaterThanOrEqual(number - 1);
     const before = succeeded.get(eventId);
     if (before !== undefined)

@@ -5,7 +5,7 @@ import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 /**
  * The event of a number, `e<number>`.
  *
- * @param personId - whom it is about. A published message is about nobody.
+ * @param personId - whom it is about. A published message is about no person.
  */
 export function eventInTurn(
   { environmentId, webhookId }: LaneKey,

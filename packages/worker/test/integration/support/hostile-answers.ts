@@ -1,4 +1,8 @@
-/** What receivers may do with a request that they have read, and what becomes of a delivery then. */
+/**
+ * Receivers' answers to a request, and the results of the delivery.
+ *
+ * The receivers have read the request.
+ */
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { answer, type ReceivedRequest } from '../../support/receiver.ts';
@@ -6,7 +10,7 @@ import { HOUR_MS, POLICY } from './lane-world.ts';
 
 const OK_HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n';
 
-/** What 64 MB of nothing are. */
+/** 64 MB of zeros, compressed. */
 const BOMB = gzipSync(Buffer.alloc(64 * 1_048_576));
 
 /** Of the first wait, with the chance that the lane world has. */
@@ -14,7 +18,7 @@ export const BACKOFF_MS = POLICY.backoffBaseMs * 0.75;
 
 export interface HostileAnswer {
   readonly does: string;
-  /** Told when the attempt was started, by the monotonic clock. */
+  /** Called with the start of the attempt, by the monotonic clock. */
   readonly onRequest: (request: ReceivedRequest, startedAtMs: number) => void;
   readonly failure: string | null;
   readonly status: number | null;

@@ -1,4 +1,8 @@
-/** A Postgres with two workspaces and a clock of its own, for imports that are run in the test's own process. */
+/**
+ * A Postgres with two workspaces and its own clock, for imports.
+ *
+ * The imports run in the test's own process.
+ */
 import { Readable } from 'node:stream';
 import type { Database } from '@sluice/database/connection/connection';
 import { appendImportChunk, type PieceOutcome } from '@sluice/database/imports/import-chunks';
@@ -41,7 +45,7 @@ export class ImportsWorld {
     return new ImportsWorld(database);
   }
 
-  /** False: nothing to run. */
+  /** False if no import was due. */
   run(overrides: Partial<RunImportDeps> = {}): Promise<boolean> {
     return runNextImport({
       ...this.deps(),
@@ -51,7 +55,7 @@ export class ImportsWorld {
     });
   }
 
-  /** All but where files come from. */
+  /** All dependencies but the sources of files. */
   deps(): Omit<RunImportDeps, 'fetchFile' | 'pause'> {
     return {
       ...this.processing(),
@@ -112,7 +116,7 @@ export class ImportsWorld {
     });
   }
 
-  /** As time does: whoever holds an import holds it no more. */
+  /** As time does: every holder of an import loses it. */
   async endLeases(): Promise<void> {
     await sql`
       update imports set held_until = clock_timestamp() - interval '1 second'
@@ -127,7 +131,7 @@ export class ImportsWorld {
     return listImportProblems(this.database, key, severity, { rowNumber: 0, position: 0 }, 1_000);
   }
 
-  /** Those of both workspaces, in the order of their ids. */
+  /** Events of both workspaces, in the order of their ids. */
   async events() {
     const { rows } = await sql<{ name: string; eventId: string; data: object; id: string }>`
       select e.name, e.event_id as "eventId", e.data, p.id from events e join people p using (environment_id, person_id)
@@ -143,7 +147,7 @@ export class ImportsWorld {
     return rows[0]!.count;
   }
 
-  /** What processing of commit batches needs. */
+  /** Dependencies of the processing of commit batches. */
   processing() {
     return {
       database: this.database,

@@ -1,6 +1,7 @@
 /**
- * A webhook with a real lane in a real Postgres, and what a test needs to move it: events to log, a
- * clock of its own, and a receiver that answers as the test says.
+ * A webhook with a real lane in a real Postgres, for tests.
+ *
+ * A test has events to log, a clock of its own, and a receiver whose answers it chooses.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
@@ -78,12 +79,12 @@ export interface LaneWorld extends LaneKey {
   nowMs: number;
   /** How far ahead of Postgres' that is; its days pass for both. */
   clock: ClockDifference;
-  /** What workers ended with. */
+  /** Errors with which workers ended. */
   readonly endings: unknown[];
   behave: Behave;
-  /** Logs so many events about nobody, named e1, e2, … over the whole life of the world. */
+  /** Logs so many events about no person, named e1, e2, … over the whole life of the world. */
   log(count: number): Promise<LoggedLane[]>;
-  /** Logs an event about each of these people, named as `log` does; null: about nobody. */
+  /** Logs an event about each of these people, named as `log` does. For null it is about no person. */
   logAbout(people: readonly (number | null)[], taking?: LaneTaking): Promise<LoggedLane[]>;
   deliver(changes?: Partial<DeliverLaneDeps>, taken?: TakenLane): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
@@ -232,7 +233,7 @@ export async function createFailingLane(database: Database): Promise<LaneWorld> 
   return world;
 }
 
-/** A promise, and what ends it. */
+/** A promise, with a function that ends it. */
 export function createGate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {

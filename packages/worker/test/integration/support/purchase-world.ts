@@ -1,4 +1,8 @@
-/** Purchases over a real database and the simulated payment provider, with a clock of the test's own. */
+/**
+ * Purchases over a real database and the simulated payment provider.
+ *
+ * The clock is the test's own.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
@@ -41,14 +45,14 @@ export const CATALOGUE = readCatalogue(undefined);
 const DEADLINE_MS = 30_000;
 const VENDOR_TIMEOUT_MS = 20_000;
 
-/** What a worker that was killed leaves: nothing more. */
+/** Thrown in place of a kill: the worker writes no more. */
 class Killed extends Error {}
 
 export async function startPurchases(
   options: {
     readonly random?: () => number;
     /**
-     * Absent: long enough for a busy machine. Short where the payment provider shall often not answer, and every answer
+     * If absent, long enough for a busy machine. Short if the payment provider shall often not answer, and every answer
      * may be missed.
      */
     readonly providerTimeoutMs?: number;
@@ -76,7 +80,7 @@ export async function startPurchases(
   const clock = { aheadMs: 0 };
   const now = () => Date.now() + clock.aheadMs;
   const logger = createLogger('test', 'silent');
-  // What comes before a purchase, and what looks at it, is no part of the test and waits.
+  // Steps before a purchase, and looks at it, are no part of the test and wait.
   const askedProvider = openPaymentProvider(options.providerTimeoutMs ?? VENDOR_TIMEOUT_MS);
   const deps = {
     database,
@@ -170,12 +174,12 @@ export async function startPurchases(
     ): Promise<PurchaseWorkflow> {
       const deadlineMs = performance.now() + DEADLINE_MS;
       for (let turn = 0; performance.now() < deadlineMs; turn++) {
-        // The first worker dies at that moment, the second one works where it stopped.
+        // The first worker dies at that moment; the second one continues its work.
         await world.turn(workflow, turn === 0 ? killAt : undefined, changes);
         const current = (await findPurchaseWorkflow(database, workflow.accountId, workflow.runId))!;
         if (current.status !== 'pending' || current.reviewReason !== null) return current;
         clock.aheadMs += 3_700;
-        // A slow request of the payment provider takes its time, whatever our clock says.
+        // A slow request of the payment provider takes its time, by any clock of ours.
         await sleep(10);
       }
       throw new Error('the run does not end');
@@ -225,7 +229,7 @@ export async function startPurchases(
 
     async balance(accountId: number): Promise<number> {
       const balances = await listBalances(database, accountId, ['inbox_previews']);
-      // Without what has ended and is not written down yet, as of a month that ends while a bank decides.
+      // Without credits that have ended and are not written down yet, as of a month that ends while a bank decides.
       return viewBalance(balances.get('inbox_previews')!, now(), true).totalAvailable;
     },
 
@@ -233,7 +237,9 @@ export async function startPurchases(
 
     settleEvents: () => settleProviderEvents({ database, provider, now, logger }),
 
-    /** What the payment provider has to tell until now, which it then forgets; of it, what the API would keep. */
+    /**
+     * The payment provider's waiting events until now, which it then forgets; only the ones that the API would keep.
+     */
     takeEvents: (): ProviderEvent[] =>
       simulator.state
         .list('event')
@@ -244,7 +250,7 @@ export async function startPurchases(
         })
         .filter(({ type }) => eventSubject(type) !== undefined),
 
-    /** All of it comes, the oldest first or as `order` says, and is settled. */
+    /** All events come, the oldest first or in the order of `order`, and are settled. */
     async tellEvents(
       order: (events: ProviderEvent[]) => ProviderEvent[] = (events) => events,
     ): Promise<void> {

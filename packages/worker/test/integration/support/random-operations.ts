@@ -1,4 +1,4 @@
-/** Operations of every kind by chance, and all that they leave in a workspace. */
+/** Random operations of every kind, and the rows they leave. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
@@ -183,7 +183,7 @@ function rankOf(numbers: unknown[]): (number: unknown) => number {
   return (number) => (typeof number === 'string' ? given.indexOf(number) : -1);
 }
 
-/** Names in order, at every level: jsonb orders them, and so must what is compared. */
+/** Names in order, at every level: jsonb orders them, and so must the compared value. */
 function sorted(given: unknown): unknown {
   if (Array.isArray(given)) return given.map(sorted);
   if (typeof given !== 'object' || given === null || given instanceof Date) return given;

@@ -1,4 +1,4 @@
-/** Replays of a log in a test: what was delivered, and is asked for again. */
+/** Replays of a log in a test: deliveries that were made, and are asked for again. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
 import { startReplay } from '@sluice/database/replays/replay-start';
@@ -9,7 +9,7 @@ import { createLaneWorld, type LaneWorld } from './lane-world.ts';
 
 export const ALL: ReplayCriteria = { states: ['delivered', 'abandoned'] };
 
-/** So many delivered, and nothing remembered of how. */
+/** So many delivered, without a record of the receiver. */
 export async function createDelivered(database: Database, count: number): Promise<LaneWorld> {
   const world = await createLaneWorld(database);
   await world.log(count);

@@ -1,6 +1,7 @@
 /**
- * Calls in the queues and the log of a broker, whose batches a test has processed by hand, in an order that it chooses.
- * On top of `commit-batch-world.ts`.
+ * Calls in a broker's queues and log, processed by hand.
+ *
+ * A test chooses the order of the batches. On top of `commit-batch-world.ts`.
  */
 import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -25,9 +26,9 @@ export interface ShardsWorld extends CommitBatchWorld {
   readonly brokerOptions: BrokerOptions;
   /** Adds calls, one after another. @returns their batches, in the order in which they were added. */
   add(calls: readonly (readonly Operation[])[]): Promise<CommitBatch[]>;
-  /** What another process knows of the log. */
+  /** Another process's view of the log. */
   newPending(): PendingBatches;
-  /** As a worker does: once more where batches of other shards came first. */
+  /** As a worker does: once more if batches of other shards came first. */
   processToEnd(
     batch: CommitBatch,
     pending: PendingBatches,

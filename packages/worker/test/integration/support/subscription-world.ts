@@ -1,4 +1,4 @@
-/** Purchases that begin and change a subscription, and the time that it renews in. */
+/** Purchases that begin and change a subscription, with its renewals. */
 import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
 import { compareProrations } from '@sluice/domain/billing/unused-time';
@@ -61,7 +61,7 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
       return differences;
     },
 
-    /** The payment provider's and ours; what comes due at the payment provider is done. */
+    /** The payment provider's and ours; due work at the payment provider is done. */
     moveClocks(byMs: number) {
       world.simulator.state.advanceClock(byMs);
       settleLatePayments(world.simulator.state);
