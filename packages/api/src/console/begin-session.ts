@@ -1,6 +1,6 @@
 /**
- * How every way into the console ends: the session that the browser had is over, and it has the cookie of the new one. So
- * a secret that was put into a browser beforehand opens nothing.
+ * The common end of every way into the console: the browser's earlier session is over, and it has the cookie of the new
+ * one. So a secret that was put into a browser beforehand opens no session.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
@@ -16,7 +16,7 @@ interface SessionEffects {
 
 /**
  * @param cookie - of the new session, whose row is there.
- * @param body - what the page is told beside it, if anything.
+ * @param body - further fields of the answer to the page, if any.
  */
 export async function beginSession(
   effects: SessionEffects,
@@ -38,7 +38,7 @@ export const isThere = (
 ): reading is Extract<SessionReading, { readonly session: ConsoleSession }> =>
   reading.outcome === 'open' || reading.outcome === 'incomplete';
 
-/** Ends the session of the browser. @returns false where it was over already. */
+/** Ends the session of the browser. @returns false if it was over already. */
 export function endSession(
   { database, now }: SessionEffects,
   request: FastifyRequest,
@@ -48,7 +48,7 @@ export function endSession(
   return endConsoleSession(database, session, origin, now());
 }
 
-/** Who ends the session, for the audit log. */
+/** The actor that ends the session, for the audit log. */
 const whoIs = ({ userId, serviceAccountId, credentialId }: ConsoleSession) =>
   userId === null
     ? { actor: { type: 'service_account', serviceAccountId } as const, credentialId }

@@ -1,4 +1,4 @@
-/** What the calls of the console's page have in common. */
+/** Common parts of the calls of the console's page. */
 import type { FastifyRequest } from 'fastify';
 
 /** For the schema of a route of the page, for which the API has no reference. */

@@ -1,6 +1,7 @@
 /**
  * The files of the web console: its one page at the address of each screen, and its assets. Everything is read once and
- * kept in memory (0.2 MB). A console that was not built costs its pages alone: they say so, and each request looks again.
+ * kept in memory (0.2 MB). If the console was not built, its pages show that, and each request looks again; the API
+ * itself works.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -59,10 +60,13 @@ export const SCREEN_PATHS = [
   '/docs/:tag/:operation',
 ] as const;
 
-/** Where an identity provider sends the browser back to (`console/return-address.ts`). */
+/** Path to which an identity provider sends the browser back (`console/return-address.ts`). */
 const RETURN_PATH = '/sign-in/:account_id';
 
-/** As `packages/console/src/portal.tsx` has them. The workspace and the link are in the path: who may show it in a frame is asked by them. */
+/**
+ * As `packages/console/src/portal.tsx` has them. The path has the workspace and the link, which decide the origins that
+ * may show it in a frame.
+ */
 const PORTAL_PATHS = [
   '/portal/:workspace_id/:link_id',
   '/portal/:workspace_id/:link_id/webhooks/:webhook_id',
@@ -78,8 +82,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Only our own files and our own calls, nothing inline, no text that becomes a script, and no frame around the page but on
- * the origins that may have the portal in one: what others have put into an event cannot run here.
+ * Only our own files and our own calls, no inline code, no text that becomes a script, and no frame around the page
+ * except on the origins that may have the portal in one. So text from others in an event cannot run here.
  */
 const pageHeaders = (frameAncestors: readonly string[] = []) => ({
   'content-security-policy': [
@@ -146,7 +150,7 @@ export function registerConsoleFiles(
   );
 }
 
-/** Paths are looked up among those that the folder had, so no path leads out of it. */
+/** Paths are looked up among the folder's files, so no path leads out of it. */
 function createFinder(directory: string): (path: string) => StaticFile | undefined {
   let files: ReadonlyMap<string, StaticFile> | undefined;
   return (path) => {

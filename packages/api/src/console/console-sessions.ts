@@ -1,4 +1,4 @@
-/** `/console/me`: who is signed in, and what the user may do; `/console/sessions`: the user's open sessions. */
+/** `/console/me`: the signed-in user and their rights. `/console/sessions`: the user's open sessions. */
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { endConsoleSession, listConsoleSessions } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';
@@ -13,7 +13,7 @@ import { notFound, type Problem } from '../http/problem.ts';
 export interface ConsoleSessionEffects {
   readonly database: Database;
   readonly now: () => number;
-  /** Where the samples of the console send to. */
+  /** Intake's address in the samples of the console. */
   readonly consoleIntakeUrl: string;
 }
 

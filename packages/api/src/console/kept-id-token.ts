@@ -1,6 +1,8 @@
 /**
- * The ID token of a session, kept for the sign-out at the identity provider. It names the person, so it is encrypted, by a
- * key that is made from the cookie: the database, which has the cookie's hash alone, cannot open it.
+ * The ID token of a session. Kept for the sign-out at the identity provider.
+ *
+ * It names the person, so it is encrypted, by a key that is made from the cookie: the database, which has the cookie's
+ * hash alone, cannot open it.
  */
 import { findIdToken } from '@sluice/database/users/console-sessions';
 import type { NewSessionSecret } from '@sluice/database/users/session-openings';
@@ -14,11 +16,11 @@ const LENGTH_MAX = 6_000;
 const KEY_SIZE_BYTES = 32;
 const CONTEXT = 'ID token of a session';
 
-/** @returns null where it is too long to be given back. */
+/** @returns null if it is too long to be stored. */
 export const encryptIdToken = (cookie: string, idToken: string): string | null =>
   idToken === '' || idToken.length > LENGTH_MAX ? null : textOf(cookie).encrypt(idToken, CONTEXT);
 
-/** The ID token of the session that has the cookie; undefined where none is kept. */
+/** The ID token of the session that has the cookie; undefined if it is not stored. */
 export async function readIdToken(
   database: Database,
   accountId: number,
@@ -28,7 +30,7 @@ export async function readIdToken(
   return kept === null ? undefined : textOf(cookie).decrypt(kept, CONTEXT);
 }
 
-/** What goes by the cookie that a session is to have in place of another. */
+/** The new values of a session that gets another cookie. */
 export async function renewSecret(
   database: Database,
   accountId: number,

@@ -1,6 +1,6 @@
 /**
- * `/portal/session`: the code of a link → a session of the portal, what it opens, and its end. The portal's own interface,
- * which the reference leaves out.
+ * `/portal/session`: the code of a link → a session of the portal, with its rights, and its end. The portal's own
+ * interface, which the reference leaves out.
  *
  * A code that is wrong, used or too old, and one of no link, is one answer.
  */
@@ -91,7 +91,7 @@ export function registerPortalSession(
       return_url: session.returnUrl,
       expires_at: session.endsAt.toISOString(),
       theme: { ...session.theme, on_accent: accent && textColorOn(accent) },
-      /** That the page tells its height to. */
+      /** The page sends its height to them. */
       origins: session.origins,
     });
   });

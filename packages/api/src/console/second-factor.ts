@@ -2,10 +2,9 @@
  * The second factor of a user: `/console/session/second_factor` gives it at the sign-in, `/console/second_factor` sets it
  * up, replaces its recovery codes and removes it.
  *
- * These routes are open to incomplete sessions, as far as each needs: with a mailed code alone a user who has a factor can
- * give it, and one who has none can set it up, and nothing else. Codes are counted by user, right ones too, whatever
- * they are given for: a session that is complete guesses no better. A factor that is accepted gives the session another
- * secret.
+ * These routes are open to incomplete sessions, as far as each needs. With a mailed code alone a user who has a factor
+ * can only give it, and a user without one can only set it up. Codes are counted by user, right ones too, for every
+ * use: a session that is complete guesses no better. A factor that is accepted gives the session another secret.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
@@ -224,7 +223,7 @@ export function registerSecondFactor(
     return isExceeded ? { ...TOO_MANY_TRIES, retryAfterSeconds: resetSeconds } : undefined;
   }
 
-  /** Counts the try; undefined where it was answered, since the code is no good. */
+  /** Counts the try; undefined if it was answered, since the code is no good. */
   async function readFactor(
     request: FastifyRequest,
     reply: FastifyReply,

@@ -2,13 +2,13 @@
  * Signing in to the console: `/console/session`. The console's own interface, which the reference leaves out.
  *
  * A start is answered the same whether the address is a user's or not, with the same work done; the mail is written
- * later (`outbox-relay.ts`). A wrong, expired, used or unknown code is one answer. Limits are those of signups, whose
- * reasons are in `signup.ts`. Each sign-in has a new secret, and the session that the browser had is ended, so a
- * secret that was put into a browser beforehand opens nothing. Where a second factor is missing the session is
+ * later (`outbox-relay.ts`). A wrong, expired, used or unknown code is one answer. Limits are the same as for signups,
+ * with the reasons in `signup.ts`. Each sign-in has a new secret, and the session that the browser had is ended, so a
+ * secret that was put into a browser beforehand opens no session. If a second factor is missing the session is
  * incomplete, and goes on with `second-factor.ts`.
  *
- * A token of the account that is pasted opens a session too, which counts among the token's calls. The token itself is not
- * kept.
+ * A token of the account that is pasted opens a session too, which counts among the token's calls. The token itself is
+ * not kept.
  */
 import { findAccountToken } from '@sluice/database/accounts/account-tokens';
 import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
@@ -48,7 +48,7 @@ export interface SignInEffects {
   readonly demoHosts: readonly string[];
   readonly monotonicNow: () => number;
   readonly refusedCredentials: RefusedCredentials;
-  /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
+  /** Calls that one token may make a minute, at all processes together. 0: no limit. */
   readonly ratePerMinute: number;
 }
 
@@ -86,7 +86,7 @@ export function registerSignIn(
     const reading = await readSession(request);
     return reply.send({
       is_signed_in: reading.outcome === 'open',
-      /** What an incomplete session waits for. */
+      /** The missing step of an incomplete session. */
       second_factor: reading.outcome === 'incomplete' ? reading.session.standing : null,
       has_demo: (await findDemo(effects, request)) !== undefined,
     });
@@ -122,7 +122,7 @@ export function registerSignIn(
       const isRight = isCode(effects.secret, 'sign-in code', compared, given.email, given.code);
       const user = await findUserByEmail(database, given.email);
       if (!isRight || !kept || !user) {
-        // Not awaited: the time of the answer must not tell whether the address is a user's.
+        // Not awaited: the time of the answer must not show whether the address is a user's.
         if (user) noteFailure(request, user);
         return sendProblem(request, reply, INVALID_CODE);
       }
@@ -173,7 +173,7 @@ export function registerSignIn(
   }
 }
 
-/** Whom the button "Open the demo" signs in; undefined where the demo is not open to this call. */
+/** The user whom the button "Open the demo" signs in; undefined if the demo is not open to this call. */
 async function findDemo({ database, demoHosts }: SignInEffects, request: FastifyRequest) {
   if (!isForDemo(request, demoHosts)) return undefined;
   return findDemoUser(database, DEMO.accountId, DEMO_TOKEN_HASH);
