@@ -1,7 +1,9 @@
 /**
- * Proves the email domains of identity providers again, each once a day: a domain that has another owner by now must not
- * vouch for the people of the account. A record that is missing twice in a row takes the domain out. Where no name server
- * answers, nothing is proved and nothing counted; it is asked again an hour later.
+ * Proves the email domains of identity providers again, each once a day.
+ *
+ * A domain that has another owner by now must not vouch for the people of the account. A record that is missing twice
+ * in a row takes the domain out. If no name server answers, the check has no result and does not count; it runs again
+ * an hour later.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { noteDomainMissing } from '@sluice/database/users/identity-providers';
@@ -27,7 +29,7 @@ export interface DomainCheckEffects {
 }
 
 const INTERVAL_MS = 60_000;
-/** At a time; each takes up to 4 seconds where its name servers are silent. */
+/** At a time; each takes up to 4 seconds if its name servers are silent. */
 const DOMAIN_COUNT_MAX = 20;
 
 /** Looks each minute, once the process is ready, until the lifecycle ends. */
@@ -47,7 +49,7 @@ export function keepCheckingDomains(
   lifecycle.defer('check of email domains', () => checking.stop());
 }
 
-/** Checks what is due, 20 at most. May be run by several processes at the same time. @returns how many were due. */
+/** Checks due domains, 20 at most. May be run by several processes at the same time. @returns how many were due. */
 export async function checkDueDomains(effects: DomainCheckEffects): Promise<number> {
   const due = await takeDueDomains(effects.database, DOMAIN_COUNT_MAX);
   await Promise.all(due.map((each) => checkDomain(effects, each)));

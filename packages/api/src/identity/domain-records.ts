@@ -2,15 +2,15 @@
  * The proof that an email domain is an account's: a TXT record that names the account, which only the domain's owner can
  * set. Without it an account could name the domain of others, and its provider would vouch for their addresses.
  *
- * The record's text is made from `API_SECRET`, so that it proves nothing to another installation.
+ * The record's text is made from `API_SECRET`, so that it is no proof for another installation.
  */
 import { createHmac } from 'node:crypto';
 import type { Resolver } from 'node:dns/promises';
 
-/** @returns the texts of the TXT records at the name; none where there is no such name. @throws where no server answers. */
+/** @returns the texts of the TXT records at the name; empty if there is no such name. @throws if no server answers. */
 export type ReadTextRecords = (name: string) => Promise<readonly string[]>;
 
-/** Before the domain; also says of what the record is. */
+/** Before the domain; it also names the record's purpose. */
 const LABEL = '_sluice';
 
 export const domainRecordName = (domain: string): string => `${LABEL}.${domain}`;

@@ -1,10 +1,10 @@
 /**
  * The identity provider of an account: read, set, removed. For the console's screen, so the reference leaves it out.
  *
- * The client secret is written and never shown, and another issuer or client needs another one: else whoever may change
- * the address could have it sent to one of theirs. What the account has to prove, `domain-records.ts` says; the operator's
- * own accounts are believed. As with users, nobody sets one by a token that is bound to addresses or expires, and the demo
- * has none.
+ * The client secret is written and never shown, and another issuer or client needs another one: otherwise a user who
+ * may change the address could have the secret sent to an address of their own. `domain-records.ts` has the proof that
+ * an account needs; the operator's own accounts need no proof. As with users, a token that is bound to addresses or
+ * expires cannot set one, and the demo has no provider.
  */
 import { isDemoAccount } from '@sluice/database/demo/seed-demo';
 import type { Database } from '@sluice/database/connection/connection';
@@ -47,7 +47,10 @@ const PATH = '/v1/accounts/:account_id/identity_provider';
 const DOMAIN_COUNT_MAX = 20;
 const WORKSPACE_COUNT_MAX = 1_000;
 
-/** As a provider gives it: what begins every address of its own. Written in one way, since rules go by it (`judgeClaims`). */
+/**
+ * As a provider gives it: the beginning of every address of its own. Written in one way, since rules go by it
+ * (`judgeClaims`).
+ */
 const issuer = reachableAddress.superRefine((value, context) => {
   const url = URL.parse(value);
   if (!url) return;

@@ -1,4 +1,4 @@
-/** The way of a process to identity providers, and to the DNS that proves email domains, by its settings. */
+/** A process's access to identity providers, by its settings. Also to the DNS that proves email domains. */
 import type { outgoingSettings } from '@sluice/platform/outgoing/outgoing-settings';
 import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
 import { Resolver } from 'node:dns/promises';

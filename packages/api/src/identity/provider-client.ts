@@ -1,10 +1,10 @@
 /**
- * What is asked of an identity provider: where a sign-in begins, and who came back. OpenID Connect with the authorization
- * code, PKCE, state and nonce, by `openid-client`, which no other file imports a value of.
+ * Client of identity providers: the address of a sign-in, and the person who came back. OpenID Connect with the
+ * authorization code, PKCE, state and nonce, by `openid-client`, which no other file imports a value of.
  *
- * The library checks the state, the answer's `iss`, and of the ID token issuer, audience, nonce and times. The signature it
- * would leave out, since the token comes over TLS; we check it by the provider's keys. What a provider describes is read
- * anew at each step: a sign-in is rare, and a new key or address is in force at once.
+ * The library checks the state, the answer's `iss`, and of the ID token issuer, audience, nonce and times. It would
+ * leave the signature out, since the token comes over TLS; we check it by the provider's keys. A provider's description
+ * is read anew at each step: a sign-in is rare, and a new key or address is in force at once.
  */
 import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
 import type { PersonClaims } from '@sluice/domain/accounts/identity-provider';
@@ -36,7 +36,7 @@ export interface KnownProvider {
   readonly clientSecret: string;
 }
 
-/** What binds a sign-in to its browser. None of it is kept. */
+/** Values that bind a sign-in to its browser. They are never stored. */
 export interface SignInSecrets {
   readonly redirectUri: string;
   readonly state: string;
@@ -44,7 +44,7 @@ export interface SignInSecrets {
   readonly codeVerifier: string;
 }
 
-/** @property detail - for the log: no secret, and nothing of the person. */
+/** @property detail - for the log, without secrets and data of the person. */
 export type ProviderFailure =
   /** It cannot be reached, or does not speak OpenID Connect at that address. */
   | { readonly outcome: 'away'; readonly detail: string }
@@ -78,10 +78,11 @@ export interface ProviderClient {
     | ProviderFailure
   >;
   /**
-   * Where the browser ends the session that the person has at the provider (OpenID Connect RP-Initiated Logout).
+   * Address at which the browser ends the session that the person has at the provider (OpenID Connect RP-Initiated
+   * Logout).
    *
-   * @param idToken - of the session that ends here; absent: the provider may ask the person.
-   * @returns undefined where the provider offers no such address, or does not answer.
+   * @param idToken - of the session that ends here. Absent: the provider may ask the person.
+   * @returns undefined if the provider offers no such address, or does not answer.
    */
   signOutUrl(
     provider: Omit<KnownProvider, 'clientSecret'>,
@@ -117,7 +118,8 @@ export function createProviderClient(fetch: CustomFetch, now: () => number): Pro
       metadata,
       (...call) => {
         if (clientSecret === undefined) return None()(...call);
-        // By default a provider takes Basic; where it takes both, what needs no encoding of its own.
+        // By default a provider takes Basic. If it takes both, the form is used, because it needs no encoding of its
+        // own.
         const isPost = methods?.includes('client_secret_post') === true;
         return (isPost ? ClientSecretPost : ClientSecretBasic)(clientSecret)(...call);
       },
@@ -207,7 +209,7 @@ export function createProviderClient(fetch: CustomFetch, now: () => number): Pro
 const isWebAddress = ({ protocol }: URL, issuer: string): boolean =>
   protocol === 'https:' || (protocol === 'http:' && new URL(issuer).protocol === 'http:');
 
-/** @param otherwise - what an error is that does not say. Of what the provider sent only codes are kept. */
+/** @param otherwise - the kind of an error without a sign of one. Of the provider's answer only codes are kept. */
 function failureOf(error: unknown, otherwise: 'away' | 'refused'): ProviderFailure {
   const cause = error instanceof Error ? error.cause : undefined;
   const unreachable = [error, cause].find((each) => each instanceof ProviderUnreachable);

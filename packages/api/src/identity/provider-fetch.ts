@@ -10,12 +10,12 @@ import type { CustomFetch } from 'openid-client';
 /** The largest there is, the keys of a large provider, has 20 KB. */
 const ANSWER_SIZE_BYTES_MAX = 256 * 1024;
 
-/** No answer came, or none that may be read. The message is for the operator's log. */
+/** No answer came, or one that must not be read. The message is for the operator's log. */
 export class ProviderUnreachable extends Error {}
 
 export function createProviderFetch(connector: VettedConnector): CustomFetch {
   return async (address, { method, headers, body, signal }) => {
-    // The client sends forms and nothing.
+    // The client sends forms, or no body.
     const text = body instanceof URLSearchParams || typeof body === 'string' ? String(body) : '';
     try {
       const answer = await sendRequest(connector, new URL(address), {

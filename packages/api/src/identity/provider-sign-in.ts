@@ -2,14 +2,14 @@
  * Signing in to the console by the identity provider of an account: `/console/session/provider`. The console's own
  * interface, which the reference leaves out.
  *
- *   email → is there a provider for its domain? → begin: a cookie, and the address of the provider → the person signs in
- *   there → the page at `/sign-in/{account_id}` → finish: the cookie and what the provider sent → a session
+ *   email → is there a provider for its domain? → begin: a cookie, and the address of the provider → the person
+ *   signs in there → the page at `/sign-in/{account_id}` → finish with the cookie and the provider's answer → a session
  *
- * An answer for a domain does not tell whether the address is a user's. State, nonce and PKCE's verifier are made from two
- * secrets, one of which only the browser that begins has: so what was taken from an address bar, or was begun elsewhere,
- * opens nothing, and nobody is signed in as somebody else by a link. The provider's code goes to the token endpoint of the
- * provider that was begun with, and to no other: the path names the account. Back at the page, the screen is shown that the
- * browser had asked for: a path of ours, kept beside the state. No answer leads to another address that a caller gave.
+ * An answer for a domain does not show whether the address is a user's. State, nonce and PKCE's verifier are made from
+ * two secrets, one of which only the browser that begins has. So values from an address bar, or of a sign-in that was
+ * begun elsewhere, open no session, and a link cannot sign a person in as another one. The provider's code goes only to the
+ * token endpoint of the provider that was begun with: the path names the account. Back at the page, the browser shows the
+ * screen that it had asked for, a path of ours, kept beside the state. No answer leads to another address from a caller.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
@@ -96,7 +96,7 @@ export function registerProviderSignIn(
     return isExceeded ? { ...TOO_MANY, retryAfterSeconds: resetSeconds } : undefined;
   };
   const schema = { ...HIDDEN, body: z.strictObject({ email }) };
-  // A path that is none of ours does not keep anybody from signing in: it leads to the first screen.
+  // A path that is not one of ours does not prevent a sign-in: it leads to the first screen.
   const beginning = z.strictObject({ email, return_path: z.string().max(8_192).optional() });
 
   scope.post('/console/session/provider', { schema }, async (request, reply) => {
@@ -263,7 +263,7 @@ export function registerProviderSignIn(
   }
 }
 
-/** So that nothing of them has to be kept. */
+/** So that they need not be stored. */
 function secretsOf(browserSecret: string): { nonce: string; codeVerifier: string } {
   const made = (what: string): string =>
     createHmac('sha256', browserSecret).update(what).digest('base64url');

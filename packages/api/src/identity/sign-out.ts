@@ -1,7 +1,7 @@
 /**
- * Signing out of the console: `DELETE /console/session`. A session that an identity provider opened ends there too, if the
- * provider offers an address for it: else the next click on "Sign in with" would open the console again, for whoever sits at
- * the browser then. The session here is over first, whatever becomes of the provider.
+ * Signing out of the console: `DELETE /console/session`. A session that an identity provider opened ends there too, if
+ * the provider offers an address for it: otherwise the next click on "Sign in with" would open the console again, for
+ * any person at the browser. The session here is over first, for every answer of the provider.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
@@ -36,7 +36,7 @@ export function registerSignOut(
     return url === undefined ? reply.code(204).send() : reply.send({ url });
   });
 
-  /** @returns where the browser signs out at the provider. */
+  /** @returns the address at which the browser signs out at the provider. */
   async function leave(
     request: FastifyRequest,
     session: ConsoleSession,
