@@ -1,8 +1,8 @@
 /**
- * Certificates and keys as bodies give them (PEM): which can be used, and what is shown of them.
+ * Certificates and keys as bodies give them (PEM): their checks, and their visible parts.
  *
- * They are checked when they are given, so that no mistake is found out by deliveries that fail. Only what OpenSSL itself
- * reads counts; what stands around the PEM blocks is not stored.
+ * They are checked when they are given, so that a mistake is not first found by deliveries that fail. Only the blocks
+ * that OpenSSL itself reads count; text around the PEM blocks is not stored.
  */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
@@ -18,7 +18,7 @@ const FAULT_LENGTH_MAX = 100;
 
 const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
-/** What a certificate is known by. */
+/** Identification of a certificate. */
 export interface ShownCertificate {
   readonly subject: string;
   /** Upper-case hex, two digits and a colon in turn, as `openssl x509 -fingerprint -sha256` prints it. */
@@ -45,7 +45,7 @@ export const showCertificates = (pem: string): ShownCertificate[] =>
     };
   });
 
-/** What is wrong with certificates, worded to follow their field; undefined where nothing is. */
+/** The fault of certificates, worded to follow their field; undefined if they are valid. */
 export function whyNoCertificates(pem: string, nowMs: number): string | undefined {
   if (pem.includes('PRIVATE KEY-----')) return 'must not hold a private key';
   const blocks = pem.match(CERTIFICATE_BLOCK) ?? [];
@@ -59,7 +59,7 @@ export function whyNoCertificates(pem: string, nowMs: number): string | undefine
     if (!certificate) return `must be PEM of certificates that can be read${which}`;
     const fromMs = Date.parse(certificate.validFrom);
     const untilMs = Date.parse(certificate.validTo);
-    // OpenSSL reads a certificate whose times are none.
+    // OpenSSL reads a certificate whose times are invalid.
     if (!Number.isFinite(fromMs) || !Number.isFinite(untilMs))
       return `must be good from one time to another${which}: a time cannot be read`;
     if (untilMs <= nowMs)
@@ -71,7 +71,7 @@ export function whyNoCertificates(pem: string, nowMs: number): string | undefine
 }
 
 /**
- * What is wrong with the key of a certificate, worded to follow its field; undefined where nothing is.
+ * The fault of a certificate's key, worded to follow its field; undefined if it is valid.
  *
  * @param certificate - PEM that was found good; the first one is the key's.
  */
@@ -89,10 +89,10 @@ export function whyNoPrivateKey(pem: string, certificate: string): string | unde
     : 'must be the key of the certificate; if there are several, of the first one';
 }
 
-/** OpenSSL's own objection, such as `EE_KEY_TOO_SMALL`; undefined where TLS can be made with these. */
+/** OpenSSL's own objection, such as `EE_KEY_TOO_SMALL`; undefined if TLS can be made with these. */
 export function whyNoTls(certificate: string, privateKey: string): string | undefined {
   try {
-    // With authorities of its own, so that the well-known ones are not read for nothing.
+    // With authorities of its own, so that the well-known ones are not read without need.
     createSecureContext({ cert: certificate, key: privateKey, ca: certificate });
     return undefined;
   } catch (error) {

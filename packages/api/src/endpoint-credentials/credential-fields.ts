@@ -1,7 +1,7 @@
 /**
- * Client certificate, private authority and OAuth2 client of a webhook on the wire: how they are given, and what is shown.
+ * Client certificate, private authority and OAuth2 client on the wire.
  *
- * They are write-only. What is shown says which one is in force, and is nothing that could be sent back.
+ * They are write-only. The visible part identifies the one in force, and cannot be sent back.
  */
 import { z } from 'zod';
 import { text } from '../http/fields.ts';

@@ -1,6 +1,7 @@
 /**
- * Client certificate, private authority and OAuth2 client of a webhook, between the wire and the row. The row has one
- * encrypted text for all three; a body that names some of them leaves the others.
+ * Client certificate, private authority and OAuth2 client, between wire and row.
+ *
+ * They are a webhook's. The row has one encrypted text for all three; a body that names some of them leaves the others.
  */
 import type { Webhook } from '@sluice/database/webhooks/webhooks';
 import type { SecretHints } from '@sluice/database/webhooks/webhook-changes';
@@ -17,7 +18,7 @@ import {
 import type { CredentialsInBody, ShownCredentials } from './credential-fields.ts';
 import { headerHints, hintOf } from './webhook-headers.ts';
 
-/** Why what a body gives cannot be used; undefined where it can. */
+/** Reason why the body's credentials cannot be used; undefined if they can. */
 export function whyNoCredentials(body: CredentialsInBody, nowMs: number): Problem | undefined {
   const { client_certificate: client, certificate_authority: authority } = body;
   const whyNoAuthority = authority ? whyNoCertificates(authority, nowMs) : undefined;
@@ -34,9 +35,9 @@ export function whyNoCredentials(body: CredentialsInBody, nowMs: number): Proble
 }
 
 /**
- * What a new webhook is stored with; null where nothing is given.
+ * The stored credentials of a new webhook; null if the body has no credentials.
  *
- * @param body - of which `whyNoCredentials` had nothing to say.
+ * @param body - for which `whyNoCredentials` returned undefined.
  */
 export function storedCredentials(
   body: CredentialsInBody,
@@ -48,7 +49,10 @@ export function storedCredentials(
   return encryptedText.encrypt(JSON.stringify(credentials), secretContext(environmentId));
 }
 
-/** What a change stores; undefined where everything stays as it is. Where the encryption key is lost, what is given is all. */
+/**
+ * The stored text after a change; undefined if it stays the same. If the encryption key is lost, only the body's
+ * credentials remain.
+ */
 export function changedCredentials(
   body: CredentialsInBody,
   { endpointCredentials: stored }: Pick<Webhook, 'endpointCredentials'>,
@@ -66,7 +70,7 @@ export function changedCredentials(
   return encryptedText.encrypt(JSON.stringify(after), secretContext(environmentId));
 }
 
-/** @throws AppError SECRET_UNREADABLE where the key that encrypted them is lost. */
+/** @throws AppError SECRET_UNREADABLE if the key that encrypted them is lost. */
 export function showCredentials(
   { endpointCredentials: stored }: Pick<Webhook, 'endpointCredentials'>,
   environmentId: number,
@@ -90,7 +94,7 @@ export function showCredentials(
   };
 }
 
-/** For the audit log: of headers and credentials what is shown of them; null where the key that encrypted them is lost. */
+/** Visible parts of headers and credentials, for the audit log. Null if the key that encrypted them is lost. */
 export const secretHints =
   (environmentId: number, encryptedText: EncryptedText): SecretHints =>
   (webhook) => ({
@@ -98,7 +102,7 @@ export const secretHints =
     endpoint_credential_hints: hintsOfCredentials(webhook, environmentId, encryptedText),
   });
 
-/** True where the access token of a webhook would go to another server than the one that it was given for. */
+/** True if the access token of a webhook would go to another server than the one that it was given for. */
 export function exposesToken(
   { endpoint, oauth2 }: { readonly endpoint?: string | undefined } & CredentialsInBody,
   before: Pick<Webhook, 'endpoint' | 'endpointCredentials'>,
@@ -110,14 +114,14 @@ export function exposesToken(
   return hasOAuth2(before, environmentId, encryptedText);
 }
 
-/** False also where the key that encrypted its credentials is lost. */
+/** False also if the key that encrypted its credentials is lost. */
 export const hasOAuth2 = (
   { endpointCredentials: stored }: Pick<Webhook, 'endpointCredentials'>,
   environmentId: number,
   encryptedText: EncryptedText,
 ): boolean => openCredentialsIfPossible(stored, environmentId, encryptedText)?.oauth2 !== undefined;
 
-/** In one order of members, without those that are absent. */
+/** In one order of members, without absent ones. */
 function changed(before: EndpointCredentials, body: CredentialsInBody): EndpointCredentials {
   const client =
     body.client_certificate === undefined ? before.client_certificate : body.client_certificate;

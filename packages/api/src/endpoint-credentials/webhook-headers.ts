@@ -1,5 +1,5 @@
 /**
- * The headers that a webhook's requests carry besides ours: which may be given, and what is shown of them.
+ * The headers that a webhook's requests carry besides ours: their checks, and their visible parts.
  *
  * Values are encrypted on their way in, because receivers' tokens are in them. They are never shown again, and go to no
  * other server than the one that they were given for.
@@ -20,7 +20,7 @@ const HINT_LENGTH = 4;
 /** Of a shorter value the hint would be too large a part. */
 const HINTED_LENGTH_MIN = 16;
 
-/** Our own headers, the connection's, and those that could contradict the body. */
+/** Our own headers, the connection's, and the ones that could contradict the body. */
 const RESERVED_HEADERS = new Set([
   'accept-encoding',
   'connection',
@@ -75,7 +75,7 @@ export const headersInBody = z
     maxProperties: HEADER_COUNT_MAX,
   });
 
-/** Name → value. @throws AppError where the key that encrypted them is lost. */
+/** Name → value. @throws AppError if the key that encrypted them is lost. */
 export function openHeaders(
   encrypted: string | null,
   environmentId: number,
@@ -86,7 +86,7 @@ export function openHeaders(
   return JSON.parse(opened) as Record<string, string>;
 }
 
-/** Name → hint, for the audit log; null where there are none, or the key that encrypted them is lost. */
+/** Name → hint, for the audit log; null if there are no headers, or the key that encrypted them is lost. */
 export function headerHints(
   encrypted: string | null,
   environmentId: number,
@@ -100,19 +100,19 @@ export function headerHints(
   }
 }
 
-/** What is shown in place of the values. */
+/** The hints in place of the values. */
 export const hintsOf = (values: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, hintOf(value)]));
 
-/** What a reader knows a secret by: its end, where that is a small part of it. */
+/** The visible part of a secret: its end, if that is a small part of it. */
 export function hintOf(value: string): string {
   const [, scheme = '', secret = value] = /^(\w+) +(.+)$/.exec(value) ?? [];
-  // The end of what is written in Base64 is the end of a password.
+  // The end of a text in Base64 is the end of a password.
   const isShown = secret.length >= HINTED_LENGTH_MIN && scheme.toLowerCase() !== 'basic';
   return isShown ? `${HIDDEN}${secret.slice(-HINT_LENGTH)}` : HIDDEN;
 }
 
-/** True where stored values would go to another server than the one that they were given for. */
+/** True if stored values would go to another server than the one that they were given for. */
 export function exposesHeaders(
   { endpoint, headers }: { readonly endpoint?: string | undefined; readonly headers?: unknown },
   before: Webhook,
@@ -124,7 +124,7 @@ export function exposesHeaders(
 
 const lengthOf = (value: unknown): number => (typeof value === 'string' ? value.length : 0);
 
-/** Worded to follow the header's name; undefined where nothing is wrong with it. */
+/** Worded to follow the header's name; undefined if the header is valid. */
 function whyNoHeader(lowerCase: string, value: string): string | undefined {
   // RFC 9110: a token, and visible characters with blanks between. No line break ends a header early.
   if (lowerCase.length > HEADER_NAME_LENGTH_MAX)
