@@ -25,7 +25,7 @@ import { secretHints, whyNoCredentials } from '../endpoint-credentials/endpoint-
 export interface ApplicationEndpointEffects {
   readonly database: Database;
   readonly encryptedText: EncryptedText;
-  /** Makes a secret that nobody can guess. */
+  /** Makes a secret that cannot be guessed. */
   readonly newSecret: () => string;
   readonly now: () => number;
 }
@@ -43,7 +43,7 @@ const madeEndpoint = webhook.extend({
   standard_webhooks_secret: z.string(),
 });
 
-/** What an endpoint is told of is decided by the application that it belongs to. */
+/** The application that an endpoint belongs to decides its events. */
 const newEndpoint = newWebhook
   .omit({
     events: true,
@@ -107,7 +107,7 @@ export function registerApplicationEndpoints(
         {
           hintsOf: secretHints(environmentId, encryptedText),
           scope: { of: 'application', applicationId: request.params.application_id },
-          // With the workspace's, what one customer is sent would be valid at the endpoint of another.
+          // With the workspace's key, a signed event of one customer would be valid at the endpoint of another.
           signingKey: encryptedText.encrypt(newSecret(), context),
         },
       );

@@ -1,4 +1,4 @@
-/** The name and the schema of an event type, as calls give them. */
+/** Name and schema of an event type, as calls give them. */
 import { readSchema } from '@sluice/domain/event-schemas/schema-document';
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { isLongerThan } from '@sluice/domain/values/storable-text';
@@ -13,7 +13,7 @@ export const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
     error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
   });
 
-/** JSON of a schema that publishing can hold payloads to; null: none. A wrong one is refused with its place. */
+/** JSON of a schema for the payloads of publishing. Null: no schema. A wrong one is refused with its place. */
 export const eventTypeSchema = z
   .custom<Json>()
   .nullish()

@@ -10,14 +10,14 @@ export type CursorReading =
   | { readonly outcome: 'malformed' }
   /** Later than the last event that there is. */
   | { readonly outcome: 'ahead' }
-  /** What comes next is not kept, or it is of another feed. */
+  /** The next event is not kept, or the cursor is of another feed. */
   | { readonly outcome: 'expired' };
 
 interface Range extends FeedRange {
   readonly webhookId: number;
 }
 
-/** In place of a cursor: what comes from now on. */
+/** In place of a cursor: begin with the next event. */
 const LATEST = 'latest';
 
 export const writeCursor = (webhookId: number, sequence: number): string =>

@@ -1,7 +1,7 @@
 /**
- * `GET /v1/feeds/{name}`: the events of a feed after a cursor, as a page or as server-sent events. Whoever gives a cursor says
- * that what came before it is done with; nothing of that is kept here, so that an event is read at least once, and again by
- * whoever comes with an earlier cursor.
+ * `GET /v1/feeds/{name}`: the events of a feed after a cursor, as a page or as server-sent events. A reader that gives
+ * a cursor has processed all events before it. The server does not store that position, so an event is read at least
+ * once, and again by a reader with an earlier cursor.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { findFeed, listFeedEvents, type Feed, type FeedEvent } from '@sluice/database/feeds/feeds';
@@ -18,7 +18,7 @@ import { FeedWatch } from './feed-watch.ts';
 
 export interface FeedReadEffects {
   readonly database: Database;
-  /** Of readers who wait, with those of live tails. */
+  /** Places of waiting readers, shared with live tails. */
   readonly tailPlaces: Pick<TailPlaces, 'take' | 'release'>;
   /** A stream ends after so long; its reader comes again. */
   readonly tailDurationMsMax: number;
@@ -60,7 +60,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     watch.stop();
   });
 
-  /** Undefined where an event in between is not kept any more. */
+  /** Undefined if an event in between is not kept any more. */
   const readPage = async (
     feed: Feed,
     after: number,
@@ -71,7 +71,10 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     return first && first.sequence !== after + 1 ? undefined : page;
   };
 
-  /** The same for who has read or waited before: meanwhile the feed may be gone, made again, or forgotten further. */
+  /**
+   * The same for a reader who has read or waited before: meanwhile the feed may be gone, made again, or forgotten
+   * further.
+   */
   const readOn = async (
     { environmentId, webhookId, name }: Feed,
     after: number,
@@ -84,7 +87,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
 
   app.get(
     '/v1/feeds/:name',
-    // HEAD would wait as long as a GET and show nothing.
+    // HEAD would wait as long as a GET without showing an event.
     {
       exposeHeadRoute: false,
       schema: { hide: true, params: z.object({ name: feedName }), querystring: query },

@@ -1,6 +1,7 @@
 /**
- * A feed as server-sent events: each event has its cursor as its id, so that a client that comes again goes on where it was
- * (`Last-Event-ID`). A page is read when the reader has taken the one before, so a slow reader costs one page of memory.
+ * A feed as server-sent events: each event has its cursor as its id, so that a client that comes again goes on at its
+ * last place (`Last-Event-ID`). A page is read when the reader has taken the one before, so a slow reader costs one
+ * page of memory.
  */
 import type { OutgoingHttpHeaders } from 'node:http';
 import { once } from 'node:events';
@@ -9,7 +10,7 @@ import type { FastifyReply } from 'fastify';
 import { eventText, writeCursor } from './feed-cursor.ts';
 
 export interface FeedStreamEffects {
-  /** The next events; undefined where what comes next is not kept any more, or the feed is gone: the stream ends. */
+  /** The next events. Undefined if the next event is not kept any more, or the feed is gone; then the stream ends. */
   readonly readAfter: (after: number) => Promise<readonly FeedEvent[] | undefined>;
   /** Waits for more, up to a time. */
   readonly wait: (after: number, durationMs: number, signal: AbortSignal) => Promise<void>;
@@ -20,7 +21,7 @@ export interface FeedStreamEffects {
   readonly monotonicNow: () => number;
 }
 
-/** Proxies cut what is silent for a minute or less. A key that is revoked ends the stream within it. */
+/** Proxies cut connections that are silent for a minute or less. A key that is revoked ends the stream within it. */
 const HEARTBEAT_MS = 15_000;
 const STUCK_MS_MAX = 60_000;
 
@@ -66,7 +67,7 @@ export async function streamFeed(
   raw.end();
 }
 
-/** False where the reader takes nothing for a minute, or is gone. */
+/** False if the reader takes no bytes for a minute, or is gone. */
 async function isDrained({ raw }: FastifyReply, gone: AbortSignal): Promise<boolean> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(STUCK_MS_MAX)]);
   return once(raw, 'drain', { signal }).then(

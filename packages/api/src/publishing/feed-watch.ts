@@ -1,6 +1,8 @@
 /**
- * Waits, for all readers of feeds of this process together, until something comes: while anybody waits, one statement each
- * quarter of a second asks how far their feeds are, by primary key. While nobody does, nothing is asked.
+ * Waits for the next events, for all readers of feeds of this process.
+ *
+ * While a reader waits, one statement each quarter of a second asks for the progress of the waiting readers' feeds, by
+ * primary key. Without a waiting reader it sends no statement.
  */
 import { listAdvancedFeeds, type FeedPlace } from '@sluice/database/feeds/feeds';
 import type { Database } from '@sluice/database/connection/connection';
@@ -40,7 +42,7 @@ export class FeedWatch {
     });
   }
 
-  /** Those who wait are answered, and nobody waits any more. */
+  /** Waiting readers get their answer, and later ones do not wait. */
   stop(): void {
     this.#isStopping = true;
     for (const { wake } of this.#waiting) wake();

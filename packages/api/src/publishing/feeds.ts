@@ -1,6 +1,6 @@
 /**
- * `/v1/feeds`: subscriptions that a consumer reads at its own pace. What one takes is said as of a reporting webhook; reading:
- * `feed-reads.ts`.
+ * `/v1/feeds`: subscriptions that a consumer reads at its own pace. The events of one are chosen as for a reporting
+ * webhook. `feed-reads.ts` reads them.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { deleteFeed, FEED_COUNT_MAX, putFeed } from '@sluice/database/feeds/feed-changes';

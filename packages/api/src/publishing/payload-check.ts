@@ -1,6 +1,6 @@
 /**
- * `POST /v1/event_types/{name}/check`: whether publishing would take a payload of the type, or of a schema that is not stored
- * yet. Nothing is published and nothing is kept.
+ * `POST /v1/event_types/{name}/check`: whether publishing would take a payload of the type, or of a schema that is not
+ * stored yet. It publishes and stores no data.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { findEventType } from '@sluice/database/webhooks/event-types';
@@ -51,7 +51,7 @@ export function registerPayloadCheck(
   );
 }
 
-/** As publishing holds a payload to a schema. One that this version cannot read holds nothing, as there. */
+/** As publishing checks a payload against a schema. A schema that this version cannot read has no rules, as there. */
 function violationsOf(schema: string | null, payload: JsonObject): readonly Violation[] {
   const read = schema === null ? undefined : readSchema(JSON.parse(schema) as Json);
   if (read?.outcome !== 'read') return [];
