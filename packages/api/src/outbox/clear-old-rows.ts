@@ -4,12 +4,12 @@
  * |---|---|---|
  * | answers of an `Idempotency-Key` | 7 days | `idempotency.ts` |
  * | counts of calls | a day | longer than any window of a limit |
- * | signups, sign-ins | 7 days | limits look a day back; with a key a start may come again so long |
+ * | signups, sign-ins | 7 days | limits look a day back, and with a key a start may come again so long |
  * | console sessions, logins of programs, portal links, begun provider sign-ins | until over | their audit entries stay |
  * | sent entries of the outbox, applied events of the payment provider | 90 days | as below |
- *
- * After 90 days a fact may be sent, or a provider's event come, once more without harm: the provider gets the present state,
- * `messageId` makes an analytics event count once, and the event's work is done. The provider resends one for 3 days, and keeps it for 30.
+ * After 90 days a fact may be sent, or a provider's event come, once more without harm: the provider gets the present
+ * state, `messageId` makes an analytics event count once, and the event's work is done. The provider resends an event
+ * for 3 days, and keeps it for 30.
  */
 import { clearCallCounts } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
