@@ -91,7 +91,7 @@ const databaseChecked = new Promise<void>((resolve) => {
       await requireRedisOnCitus(database, settings.REDIS_URL);
       // Before the first call is answered, and measured again and again below.
       clock.noticeDifference(await measureClock(database, clocks));
-      // A process with another key would encrypt what no worker could open, and no worker would start.
+      // A process with another key would encrypt values that no worker could open, and no worker would start.
       for (const sample of await listEncryptedSamples(database))
         encryptedText.decrypt(sample.stored, contextOf(sample));
     },
@@ -194,7 +194,7 @@ const relay = createRelay({
       'an outbox message could not be sent; it stays in the outbox',
     ),
 });
-// What is done unasked waits until the database was checked: its schema may be another version's.
+// Background work waits until the database was checked: its schema may be another version's.
 const outbox = keepRelaying(() => (isDatabaseChecked ? relay() : Promise.resolve(0)), logger);
 lifecycle.defer('outbox', () => outbox.stop());
 
@@ -210,7 +210,7 @@ keepCheckingDomains(
   { isReady: () => isDatabaseChecked, lifecycle },
 );
 
-// Half of the time: what the process stands on is closed in the other.
+// Half of the time: the other half is for closing its dependencies.
 const serverStop = new ServerStop({ inProgressMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.API_PORT, settings.API_ADMIN_PORT);
 const checkReadiness = async () => {
@@ -310,7 +310,7 @@ void databaseChecked.then(() => startHeartbeat({ ...heartbeat, logger, lifecycle
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 
-/** A random one: what it signs is valid only as long as this process lives. */
+/** A random one: its signatures are valid only as long as this process lives. */
 function temporarySecret(): string {
   if (settings.NODE_ENV === 'production')
     throw new AppError(

@@ -1,11 +1,11 @@
 /**
  * The HTTP edge of the API: one Fastify app from its effects, without opening a socket.
  *
- * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
- * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
- * the handler, the response checked against its schema. One file a route family declares routes.
- * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
- * token opens an account (`account-guard.ts`). A user's session in the console opens both.
+ * Every request passes, in order: a request id, the headers every answer carries, 404 or 405 before the body is read,
+ * the bearer key (under `/v1`), the body under its limit, the zod schemas, the handler, the response checked against
+ * its schema. One file a route family declares routes. Two kinds of keys: one of the app API opens a workspace
+ * (`authenticate.ts`), a service account's token opens an account (`account-guard.ts`). A user's session in the console
+ * opens both.
  */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import type { ImportStorage } from '@sluice/database/imports/import-chunks';
@@ -96,20 +96,20 @@ export interface RequestRecord {
   readonly durationMs: number;
 }
 
-/** All that the API does to the world, and the settings that its routes obey. Each route takes what it needs of it. */
+/** All outside effects of the API, and the settings that its routes obey. Each route takes the ones that it needs. */
 export interface ApiEffects {
   readonly database: Database;
   /** Absent: all is read from `database`. */
   readonly replicaReads?: ReplicaReads;
   readonly logger: FastifyBaseLogger;
   readonly now: () => number;
-  /** Milliseconds that never go back, for what is remembered or waited for. */
+  /** Milliseconds that never go back, for caches and waits. */
   readonly monotonicNow: () => number;
   readonly newId: () => string;
   /** Signs access tokens, export links, purchase handles and cursors (`API_SECRET`). */
   readonly secret: string;
   readonly encryptedText: EncryptedText;
-  /** Makes a secret that nobody can guess. */
+  /** Makes a secret that cannot be guessed. */
   readonly newSecret: () => string;
 
   readonly provider: PaymentProvider;
@@ -133,17 +133,17 @@ export interface ApiEffects {
   readonly providers: ProviderClient;
   /** Of the DNS, for the proof of email domains. */
   readonly readTextRecords: ReadTextRecords;
-  /** The built console (`console-files.ts`). Absent: none is served. */
+  /** The built console (`console-files.ts`). Absent: it is not served. */
   readonly consoleDirectory?: string;
-  /** Where the samples of the console send to. */
+  /** Intake's address in the samples of the console. */
   readonly consoleIntakeUrl: string;
-  /** Where browsers open the console and the portal; absent: at the address of the call. */
+  /** Browser's address of the console and the portal. Absent: the address of the call. */
   readonly consoleUrl?: string;
   /** The operator's own, whose admins see the installation in the console. */
   readonly operatorAccountIds: readonly number[];
   /** For a look at the shards. */
   readonly openFleetBroker: () => Promise<FleetBroker>;
-  /** Names for which the demo's tokens open what is theirs however a call came. */
+  /** Names for which the demo's tokens are accepted from any address. */
   readonly demoHosts: readonly string[];
   readonly refusedCredentials: RefusedCredentials;
   readonly ratePerMinute: number;
@@ -153,7 +153,7 @@ export interface ApiEffects {
   readonly importStorage: ImportStorage;
   readonly giveUpAfterMs: number;
   readonly outgoingIpAddresses: readonly string[];
-  /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */
+  /** Addresses and CIDR blocks whose `X-Forwarded-For` names the caller; limits count by it, the audit log keeps it. */
   readonly trustedProxies: readonly string[];
 
   readonly checkReadiness: ProbeEffects['checkReadiness'];
@@ -162,11 +162,11 @@ export interface ApiEffects {
   readonly recordRequest: (record: RequestRecord) => void;
   /** Absent: traces are off. */
   readonly requestTracer?: RequestTracer;
-  /** Absent: `close` closes at once what is idle. */
+  /** Absent: `close` closes idle connections at once. */
   readonly serverStop?: ServerStop;
 }
 
-/** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more say so. */
+/** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
 const BODY_SIZE_BYTES_MAX = 64 * 1024;
 /** An email of 254 bytes, each percent-encoded. */
 const PATH_PARAMETER_LENGTH_MAX = 1000;
@@ -175,7 +175,7 @@ const HEAD_TIMEOUT_MS = 30_000;
 /** Of a file. */
 const REQUEST_TIMEOUT_MS = 6 * 3_600_000;
 
-/** What a caller may choose as a request's id: no spaces, nothing that breaks a log line. */
+/** A request's id that a caller may choose: no spaces, and no character that breaks a log line. */
 const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 
 /** Builds the app; `listen` and `close` are the caller's. */
@@ -196,7 +196,7 @@ export async function buildServer(
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && REQUEST_ID.test(given) ? given : effects.newId();
     },
-    // While closing, what arrives on open connections is still answered, with `Connection: close`.
+    // While closing, calls on open connections are still answered, with `Connection: close`.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     frameworkErrors: (error, request, reply) => {
@@ -332,7 +332,7 @@ export async function buildServer(
 /**
  * Opens the socket.
  *
- * @returns the port, which the system chose where `port` is 0.
+ * @returns the port, which the system chose if `port` is 0.
  * @throws AppError PORT_TAKEN
  */
 export async function listen(app: ApiServer, host: string, port: number): Promise<number> {
