@@ -1,10 +1,10 @@
 /**
- * What each of the 72 reporting event types, each of our own and each incoming one (`incoming-schemas.ts`) puts on the wire (`ingestion-conventions.md` §4.2–4.4):
- * a schema, and a sample that fits it.
+ * Schemas of reporting event types: the 72, our own and incoming ones. Each type has a schema of its data on the wire
+ * (`ingestion-conventions.md` §4.2–4.4, and `incoming-schemas.ts` for incoming ones), and a sample that fits it.
  *
- * The schemas describe and do not check: what is sent was made from types. A test checks every event that the apply
- * step makes, and every sample, against them. A reported metric never names the campaign and not always the recipient,
- * so of a message only its id and its person are certain. Objects are loose, because fields may be added.
+ * The schemas describe and do not check: sent events are made from types. A test checks every event that the apply step
+ * makes, and every sample, against them. A reported metric never names the campaign and not always the recipient, so of
+ * a message only its id and its person are certain. Objects are loose, because fields may be added.
  *
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */
@@ -31,7 +31,7 @@ const identifiers = z.looseObject({
   svc_id: z.string().optional(),
 });
 
-/** Who a message went to and what sent it (§4.3). */
+/** Recipient and sender of a message (§4.3). */
 const messageData = z.looseObject({
   delivery_id: z.string(),
   identifiers,
@@ -98,7 +98,7 @@ const RECIPIENT_SAMPLES: Partial<Record<MessageChannel, string>> = {
   webhook: 'https://example.com/hook',
 };
 
-/** metric → what it adds to the recipient, who is in every event where a call told. */
+/** metric → members that it adds. The recipient is in every event if a call has named it. */
 const MEMBERS_BY_METRIC: Readonly<Record<string, readonly Member[]>> = {
   attempted: ['failure_message'],
   sent: ['content'],
@@ -111,7 +111,7 @@ const MEMBERS_BY_METRIC: Readonly<Record<string, readonly Member[]>> = {
   replied: ['inbound_event_id', 'to'],
 };
 
-/** What a type adds to that. */
+/** Members that a type adds to these. */
 const MEMBERS_BY_TYPE: Partial<Record<ReportingEventType, readonly Member[]>> = {
   email_sent: ['headers'],
   email_opened: ['proxied', 'prefetched', 'synthetic'],
@@ -121,7 +121,7 @@ const MEMBERS_BY_TYPE: Partial<Record<ReportingEventType, readonly Member[]>> = 
 
 const PREFERENCES = 'customer_subscription_preferences_changed';
 
-/** What types of our own say, with a sample. */
+/** Data of our own types, with a sample. */
 const OWN_DATA = {
   reporting_webhook_failing: [
     z.looseObject({

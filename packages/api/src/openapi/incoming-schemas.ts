@@ -43,7 +43,7 @@ const WHO = {
 };
 
 interface IncomingSchema {
-  /** The value of `metric`; undefined: the event's name. */
+  /** The value of `metric`. Undefined: the event's name. */
   readonly metrics: readonly [string, ...string[]] | undefined;
   readonly data: z.ZodObject;
   readonly sampleMetric: string;

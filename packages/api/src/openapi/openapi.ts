@@ -116,12 +116,12 @@ export function serveReference(app: ApiServer): void {
     };
   };
 
-  // It changes with the version: whoever keeps it asks each time whether it is the same.
+  // It changes with the version: a client that keeps it asks each time whether it is the same.
   app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => {
     void reply.header('cache-control', 'no-cache');
     return sendStaticFile(request, reply, (rendered ??= render()).document);
   });
-  // `/docs/TAG/OPERATION` are screens of the console, for who is signed in; this is for everybody, and needs no script.
+  // `/docs/TAG/OPERATION` are screens of the console, for signed-in users; this is for everybody, and needs no script.
   for (const path of ['/docs', '/docs/plain'])
     app.get(path, { schema: { hide: true } }, (request, reply) => {
       void reply.headers({
@@ -138,7 +138,7 @@ function compressed(contentType: string, content: string): StaticFile {
   return staticFile(contentType, identity, { gzip: gzipSync(identity) });
 }
 
-/** The calls of intake before those of the API: who reads begins with them. */
+/** The calls of intake before the API's: readers begin with them. */
 function withIntake(document: ApiDocument): ApiDocument {
   const paths: Record<string, Record<string, ApiOperation>> = { ...INTAKE_PATHS };
   for (const [path, methods] of Object.entries(document.paths))
@@ -148,7 +148,7 @@ function withIntake(document: ApiDocument): ApiDocument {
   return { ...document, paths, components: { ...components, schemas } };
 }
 
-/** What is posted to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
+/** Bodies of posts to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
 function describeEvents(): ApiDocument['paths'] {
   const responses = {
     200: { description: 'Any 2xx within 4 seconds: taken.' },
@@ -180,7 +180,7 @@ function describeEvents(): ApiDocument['paths'] {
   ) as ApiDocument['paths'];
 }
 
-/** The converter makes each named schema twice, for requests and for responses; only what is pointed at stays. */
+/** The converter makes each named schema twice, for requests and for responses; only schemas with a reference stay. */
 function withoutUnused(document: ApiDocument): ApiDocument {
   const schemas = document.components?.schemas ?? {};
   const used = new Set<string>();

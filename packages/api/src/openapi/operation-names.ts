@@ -1,6 +1,7 @@
 /**
- * The name of each operation, as generated clients call it, and what its answer of success is. A name never changes:
- * programs are compiled against it.
+ * The name of each operation, and the meaning of its successful answer.
+ *
+ * Generated clients use the names. A name never changes: programs are compiled against it.
  *
  * Used by `published-description.ts`. A test holds the table to the routes.
  */

@@ -1,6 +1,8 @@
 /**
- * The description of the API as the converter and the plugin leave it → as it is published: answers are open, requests
- * show their examples and say whether they need a body, and every POST and PUT takes an `Idempotency-Key`.
+ * Turns the plugin's description of the API into the published one.
+ *
+ * Answers are open, requests show their examples and whether they need a body, and every POST and PUT takes an
+ * `Idempotency-Key`.
  */
 import { PROBLEMS } from '../http/problem.ts';
 import { OPERATIONS } from './operation-names.ts';
@@ -54,12 +56,12 @@ const KEY_PARAMETER = {
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
 };
 
-/** How the converter names what a request may hold. */
+/** The converter's names of request schemas. */
 const isOfRequests = (name: string): boolean => name.endsWith('Input');
 
 /**
  * Answers may gain fields, so the description does not call them complete, as the converter does: a client that checks
- * them would refuse what a later version adds. The tests hold answers to the stricter one.
+ * them would refuse the fields of a later version. The tests hold answers to the stricter one.
  */
 const opened = <Part>(part: Part): Part =>
   changedWithin(part, (object) => {
@@ -89,15 +91,15 @@ function namedAs(route: string, operation: ApiOperation): Partial<ApiOperation> 
   ]);
   return {
     operationId,
-    // An operation is described, if only by its summary: some viewers show nothing else.
+    // An operation is described, if only by its summary: some viewers show only the description.
     description: operation.description ?? `${operation.summary}.`,
     responses: opened({ ...OF_ANY_OPERATION, ...Object.fromEntries(responses) }),
   };
 }
 
 /**
- * Schemas of requests have their examples as `requestExamples`: what is called `examples` the converter takes for
- * something that a schema has made, and leaves out where it makes anything.
+ * Schemas of requests have their examples as `requestExamples`: the converter takes `examples` for values that a schema
+ * has made, and leaves them out if the schema transforms its input.
  */
 const withExamples = <Part>(part: Part): Part =>
   changedWithin(part, ({ requestExamples, ...rest }) =>

@@ -56,7 +56,7 @@ export interface ApiOperation {
   >;
 }
 
-/** What the page reads of an OpenAPI 3.1 document. */
+/** The parts of an OpenAPI 3.1 document that the page reads. */
 export interface ApiDocument {
   readonly info: {
     readonly title: string;
@@ -64,13 +64,13 @@ export interface ApiDocument {
     readonly description?: string;
   };
   readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
-  /** What is posted to receivers, by event type. */
+  /** Bodies of posts to receivers, by event type. */
   readonly webhooks?: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
   readonly tags?: readonly { readonly name: string; readonly description?: string }[];
   readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
 }
 
-/** The page holds text and one inline style; nothing may be loaded, run, framed or sent. */
+/** The page holds text and one inline style; it may not load, run, frame or send anything. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -121,7 +121,7 @@ interface Group {
   readonly operations: readonly NamedOperation[];
 }
 
-/** By the first tag, in the order of the document's tags; what has none is last. */
+/** By the first tag, in the order of the document's tags; operations without a tag are last. */
 function groupsOf({ paths, webhooks = {}, tags = [] }: ApiDocument): readonly Group[] {
   const all = [...operationsOf(paths), ...operationsOf(webhooks)];
   const isOf = (name: string | undefined) =>
@@ -219,7 +219,7 @@ function renderExamples(schema: Schema, schemas: Readonly<Record<string, Schema>
     .join('');
 }
 
-/** What the value may be, each by itself. */
+/** The alternatives of the value, each by itself. */
 const alternativesOf = (schema: Schema): readonly Schema[] => schema.anyOf ?? [schema];
 
 const nameIn = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
@@ -272,7 +272,7 @@ function describe(schema: Schema, isRequired: boolean, description: string | und
     );
 }
 
-/** In words; the bounds of what JavaScript can count to are none. */
+/** In words; bounds beyond JavaScript's safe integers are left out. */
 function boundsOf(schema: Schema): string[] {
   const { minimum = -Infinity, maximum = Infinity, minLength, maxLength } = schema;
   const { minItems, maxItems, items, type, format, pattern } = schema;
@@ -285,7 +285,7 @@ function boundsOf(schema: Schema): string[] {
     ),
     between(minLength, maxLength, ' characters'),
     between(minItems, maxItems, ' entries'),
-    // The pattern of a format says what its name says already, that of a number how it is written.
+    // The pattern of a format repeats its name, and the pattern of a number repeats its notation.
     pattern === undefined || format !== undefined || type !== 'string'
       ? ''
       : `matches <code>${escape(pattern)}</code>`,

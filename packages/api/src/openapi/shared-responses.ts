@@ -8,7 +8,7 @@ import type { ApiDocument, ApiOperation } from './reference-page.ts';
 
 type Response = NonNullable<ApiOperation['responses']>[string];
 
-/** An answer of success belongs to its operation, unless it says nothing of it. */
+/** An answer of success belongs to its operation, unless this many operations have an equal one. */
 const SUCCESS_COUNT_MIN = 10;
 
 /** The document with `components.responses`. */

@@ -1,5 +1,5 @@
 /**
- * Waits for the next events, for all readers of feeds of this process.
+ * Waits for the next events, for all readers of this process.
  *
  * While a reader waits, one statement each quarter of a second asks for the progress of the waiting readers' feeds, by
  * primary key. Without a waiting reader it sends no statement.

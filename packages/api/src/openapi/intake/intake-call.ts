@@ -1,4 +1,4 @@
-/** A call of intake as the description has it: what `pipelines-calls.ts` and `track-calls.ts` list. */
+/** A call of intake in the description. `pipelines-calls.ts` and `track-calls.ts` list them. */
 
 export interface IntakeCall {
   readonly method: 'get' | 'post' | 'put' | 'delete';
@@ -6,7 +6,7 @@ export interface IntakeCall {
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** Name of its schema; absent: it needs no body. */
+  /** Name of its schema. Absent: it needs no body. */
   readonly body?: string;
   readonly example?: unknown;
   /** `results`: one for each item. */

@@ -1,7 +1,7 @@
 /**
- * The body of a failure of intake. It is that of the API (`domain/src/values/problem.ts`), but its codes are others, and it has
- * no id of the request: intake gives requests none. It stands in each answer and is no component, since the types of the
- * client have one type for all failures.
+ * The body of a failure of intake. It is like the API's (`domain/src/values/problem.ts`), but with other codes and
+ * without an id of the request: intake gives requests no ids. It stands in each answer and is no component, since the
+ * types of the client have one type for all failures.
  */
 import { type JsonSchema, object } from './json-schema.ts';
 

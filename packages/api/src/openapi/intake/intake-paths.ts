@@ -1,7 +1,7 @@
 /**
  * The calls of intake: the Pipelines API and the Track API, for the one description of both services (`openapi.ts`).
- * Intake reads bodies by hand (`domain/src/parsing/parse.ts` says why), so its calls are described here. Tests send every
- * example to an intake and hold the paths to the routes that it serves.
+ * Intake reads bodies by hand (for the reason in `domain/src/parsing/parse.ts`), so its calls are described here. Tests
+ * send every example to an intake and hold the paths to the routes that it serves.
  */
 import type { IntakeCall } from './intake-call.ts';
 import { INTAKE_FAILURE } from './intake-failure.ts';
@@ -42,7 +42,7 @@ export const INTAKE_SCHEMAS: Readonly<Record<string, object>> = {
   ...PUBLISH_SCHEMAS,
 };
 
-/** Each operation says it, for the API serves `/v1/stream` as well. */
+/** Each operation names it, for the API serves `/v1/stream` as well. */
 const SERVERS = [
   {
     url: '{intake_url}',

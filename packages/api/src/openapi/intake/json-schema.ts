@@ -1,4 +1,4 @@
-/** The values that many calls of intake share, as JSON Schema, with the bounds that its parsers hold. */
+/** Values that many calls of intake share, as JSON Schema. Their bounds are the parsers'. */
 import {
   ATTRIBUTE_COUNT_MAX,
   EMAIL_SIZE_BYTES_MAX,
@@ -77,7 +77,7 @@ export const listOf = (items: JsonSchema, countMin: number, countMax: number): J
   maxItems: countMax,
 });
 
-/** One of several forms, each told by the value of a member. */
+/** One of several forms, distinguished by the value of a member. */
 export const oneOf = (names: readonly string[], description: string): JsonSchema => ({
   description,
   oneOf: names.map(reference),

@@ -80,7 +80,7 @@ const CALLS = {
 
 const nameOf = (type: string): string => `Pipelines${type.charAt(0).toUpperCase()}${type.slice(1)}`;
 
-/** Of an item of a batch or a line of a stream: the call says what it is. */
+/** An item of a batch or a line of a stream, with the kind of call in it. */
 const itemOf = (type: keyof typeof CALLS): JsonSchema => ({
   allOf: [reference(nameOf(type))],
   ...object({ type: { const: type } }, ['type']),

@@ -1,4 +1,4 @@
-/** Bodies of the Track API, v1 and v2, as JSON Schema (`domain/src/track/` reads them). */
+/** Bodies of the Track API as JSON Schema. Of v1 and v2; `domain/src/track/` reads them. */
 import {
   ATTRIBUTE_COUNT_MAX,
   DEVICE_TOKEN_SIZE_BYTES_MAX,
