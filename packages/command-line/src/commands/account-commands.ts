@@ -1,4 +1,4 @@
-/** `sluice audit …` and `sluice billing …`: what was changed in an account, and what it will be charged. */
+/** `sluice audit …` and `sluice billing …`: changes in an account, and its next charges. */
 import { Option, type Command } from 'commander';
 import { moneyText, type Money } from '@sluice/console/sentences/money-text';
 import { actorText, type AuditEntry } from '@sluice/console/sentences/audit-text';
@@ -12,7 +12,7 @@ export interface AccountContext {
   readonly terminal: () => Terminal;
   /** The API, called with `--token`. */
   readonly api: () => ApiClient;
-  /** Of `--account`, with what follows it. */
+  /** Path below the account of `--account`, with `rest` at its end. */
   readonly path: (rest: string) => string;
 }
 

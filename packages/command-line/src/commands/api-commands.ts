@@ -15,7 +15,7 @@ export interface ApiContext {
   /** Called with `--token`. */
   readonly accountApi: () => ApiClient;
   readonly apiUrl: () => string;
-  /** Opens a browser. @throws Error if there is none */
+  /** Opens a browser. @throws Error if it cannot be opened */
   readonly openBrowser: (url: string) => Promise<void>;
 }
 
@@ -52,7 +52,7 @@ async function readJson(data: string): Promise<JsonObject> {
   }
 }
 
-/** What can be opened → its path in the console, with the id where it takes one. */
+/** Screens that can be opened → path in the console, with the id if the screen takes one. */
 const SCREENS: Readonly<Record<string, (id: string) => string>> = {
   overview: () => '/',
   live: () => '/live',

@@ -1,4 +1,4 @@
-/** What the commands share. Options are known only once the program has read its words. */
+/** Common parts of the commands. Options are known only once the program has read its words. */
 import type { Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
 import type { ProgramOptions } from '../connection/program-options.ts';
@@ -12,7 +12,7 @@ export interface Context {
   readonly api: () => ApiClient;
   /** The API, called with `--token`. */
   readonly accountApi: () => ApiClient;
-  /** As `api`; no Ctrl-C ends its calls, since they undo what the command has done. */
+  /** As `api`; Ctrl-C does not end its calls, since they undo the command's effects. */
   readonly closingApi: () => ApiClient;
   readonly now: () => number;
   /** Ended early by `signal`. */
@@ -21,6 +21,6 @@ export interface Context {
   readonly signal: AbortSignal;
   readonly runId: () => string;
   readonly setExitCode: (code: number) => void;
-  /** Sets the exit code that a signal gives, so that a shell runs nothing after `&&`. */
+  /** Sets the exit code that a signal gives, so that a shell stops before the command after `&&`. */
   readonly setInterrupted: () => void;
 }

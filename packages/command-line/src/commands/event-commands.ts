@@ -1,4 +1,4 @@
-/** `sluice events …` and `sluice issues`: what became of a call, and what was wrong with it. */
+/** `sluice events …` and `sluice issues`: the way of a call, and its faults. */
 import { AppError } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
@@ -8,7 +8,7 @@ import type { Terminal } from '../output/terminal.ts';
 import { traceLines, type Trace } from './trace-lines.ts';
 
 const NOT_FOUND = 'the event was not found';
-/** What that may mean; the API cannot tell one from the other. */
+/** Possible meanings; the API cannot distinguish them. */
 const WHY_NOT_FOUND =
   'the event was not found; one of these holds:\n' +
   '  it waits in a queue still (sluice status has the age of the oldest event), or never came (sluice issues, sluice tail)\n' +

@@ -35,7 +35,7 @@ const ENDED: ReadonlySet<string> = new Set(['imported', 'failed', 'canceled']);
 
 export function addImportCommands(context: ImportContext): void {
   const { program, api, terminal } = context;
-  // As long as there was nothing else to do with an import, it was a command of its own.
+  // When this was the only action on imports, it was a command of its own.
   addSending(program.command('import'), context);
   const imports = program.command('imports').description('imports of events from CSV files');
   addSending(imports.command('create'), context);
@@ -146,7 +146,7 @@ async function sendFile(
   return begun as unknown as Import;
 }
 
-/** @returns the import as it is in the end, or where it was when the signal came. */
+/** @returns the import at its end, or as it was when the signal came. */
 async function follow(
   api: ApiClient,
   output: Terminal,

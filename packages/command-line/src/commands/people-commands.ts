@@ -1,4 +1,4 @@
-/** `sluice people …` and `sluice objects …`: who somebody is to the workspace, and what people belong to. */
+/** `sluice people …` and `sluice objects …`: a person in the workspace, and the objects of people. */
 import { Option, type Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
 import { notEmpty, positiveInteger } from '../input/arguments.ts';

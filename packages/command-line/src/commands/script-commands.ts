@@ -62,7 +62,7 @@ function addUsers(program: Command, runScript: RunScript<void>): void {
     )
     .description('invites a user with all workspaces of --account; the mail is sent by the API')
     .action((email: string, { role }: { role: string }, command: Command) => {
-      // The program's own option, which commander finds wherever it stands. Its default is the demo's.
+      // The program's own option, which commander finds at every position. Its default is the demo's.
       const { account } = command.optsWithGlobals<{ account: number }>();
       if (command.getOptionValueSourceWithGlobals('account') === 'default')
         command.error('error: set --account to the account whose user it is');

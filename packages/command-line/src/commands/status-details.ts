@@ -1,4 +1,4 @@
-/** What `sluice status` tells beyond the figures of the processes, as far as the keys at hand open it. */
+/** Details of `sluice status` beyond the figures of the processes. The present keys decide which ones can be read. */
 import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
 import { AppError } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
@@ -26,7 +26,7 @@ interface Shard {
   readonly stuck: boolean;
 }
 
-/** A key that opens nothing, and an API that is away, are no failure of the status: it says less. */
+/** A key that is not in force, and an API that is away, are no failure of the status: it shows fewer details. */
 export async function readDetails(api: ApiClient, accountApi: ApiClient): Promise<FleetDetails> {
   const [listed, fleet] = await Promise.all([
     readIfAllowed(api, '/v1/reporting_webhooks?include=state'),

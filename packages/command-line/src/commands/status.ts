@@ -1,7 +1,7 @@
 /**
- * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
- * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see. If the keys
- * that are at hand open more, failing webhooks are named, and shards with what waits in each.
+ * `sluice status`: the processes, their readiness with the reason, and the lag of the fleet. Read from `/readyz` and
+ * `/metrics` of each process, so it needs no key and shows the view of a probe and a scrape. If the present keys allow
+ * more, it names failing webhooks, and shards with their backlogs.
  */
 import { durationText } from '@sluice/console/sentences/time-text';
 import { printable, printableJson } from '@sluice/domain/values/printable';
@@ -13,11 +13,11 @@ export interface ProcessStatus {
   readonly url: string;
   readonly isReached: boolean;
   readonly isReady: boolean;
-  /** The status of `/readyz`; null if nothing answered. */
+  /** The status of `/readyz`; null if there was no answer. */
   readonly status: number | null;
-  /** What `/readyz` says; null if it is no JSON, so that it is none of our processes. */
+  /** Answer of `/readyz`; null if it is no JSON, so that it is not one of our processes. */
   readonly readiness: unknown;
-  /** `intake`, `api` or `worker`; null if `/metrics` does not say. */
+  /** `intake`, `api` or `worker`; null if `/metrics` does not have it. */
   readonly service: string | null;
   readonly version: string | null;
   /** Unix milliseconds. */
@@ -28,7 +28,7 @@ export interface ProcessStatus {
 
 const TIMEOUT_MS = 5_000;
 
-/** Asks every process at once; one that does not answer is told as such. */
+/** Asks every process at once; the result marks one that does not answer. */
 export async function readStatus(urls: readonly string[]): Promise<ProcessStatus[]> {
   return Promise.all(urls.map(readProcess));
 }
@@ -59,7 +59,7 @@ async function readProcess(url: string): Promise<ProcessStatus> {
   }
 }
 
-/** Who says so, by the labels and the library's own figures. */
+/** The process's identity, by the labels and the library's own figures. */
 function identityOf(page: string): Pick<ProcessStatus, 'service' | 'version' | 'startedAtMs'> {
   const [, service = null] = /^sluice_\w+\{[^}]*\bservice="(\w+)"/m.exec(page) ?? [];
   const [, version = null] = /^sluice_build_info\{[^}]*\bversion="([^"]*)"/m.exec(page) ?? [];
@@ -67,7 +67,7 @@ function identityOf(page: string): Pick<ProcessStatus, 'service' | 'version' | '
   return { service, version, startedAtMs: started === undefined ? null : Number(started) * 1_000 };
 }
 
-/** Sums what is told by label. */
+/** Sums figures over their labels. */
 export function parseMetrics(page: string): Record<string, number> {
   const metrics: Record<string, number> = {};
   for (const [, name = '', value] of page.matchAll(/^(sluice_\w+)(?:\{[^}]*\})? (\S+)$/gm)) {
@@ -77,7 +77,7 @@ export function parseMetrics(page: string): Record<string, number> {
 }
 
 /**
- * The figures of the whole fleet: what is furthest from 0 of what any process reports; but disk buffers and wrong keys
+ * The figures of the whole fleet: the one furthest from 0 that any process reports. Only disk buffers and wrong keys
  * are added, since each intake has its own.
  */
 const BACKLOG = [
@@ -109,7 +109,7 @@ function failingOf({ readiness }: ProcessStatus): string | undefined {
   return typeof failing?.reason === 'string' ? failing.reason : undefined;
 }
 
-/** What the broker of an intake may lose of acknowledged calls, or that it does not say so; undefined of all others. */
+/** The broker of an intake that may lose acknowledged calls; undefined for all others. */
 function undurableOf({ readiness }: ProcessStatus): string | undefined {
   const { durable, broker, broker_answers } = (readiness ?? {}) as Record<string, unknown>;
   const isUndurable = durable === false && broker_answers === true;
@@ -122,7 +122,7 @@ const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
     : printableJson(readiness);
 
 /**
- * @param details - what the keys open; nothing if they open nothing.
+ * @param details - facts that the keys open; empty by default.
  * @returns whether every process is ready.
  */
 export function writeStatus(
@@ -192,7 +192,7 @@ function writeBacklog(terminal: Terminal, processes: readonly ProcessStatus[]): 
     const meaning = [...new Set(undurable)].map(printable).join('; ');
     rows.push({ what: 'not durable', value: undurable.length, meaning });
   }
-  // If nobody told any figure, a line would read as if nothing waited.
+  // If no process reported a figure, a line would read as if the backlog were empty.
   if (rows.length === 0) return;
   terminal.line('');
   writeRows({ ...terminal, columns: undefined }, rows, ['what', 'value', 'meaning'], '');
