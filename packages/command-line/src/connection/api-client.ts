@@ -1,5 +1,5 @@
 /**
- * The API as the commands use it: a bearer key, JSON, and errors that say what to do next.
+ * The API as the commands use it: a bearer key, JSON, and errors with the next action.
  *
  * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
  */
@@ -11,11 +11,11 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 export interface ApiClient {
   /**
    * @returns an empty object for an answer without a body.
-   * @throws AppError COMMAND_FAILED with what the API says, COMMAND_NOT_ALLOWED if the key may not, COMMAND_NOT_REACHED
-   * where it cannot be reached; with a cause where that may pass by itself.
+   * @throws AppError COMMAND_FAILED with the API's message, COMMAND_NOT_ALLOWED if the key may not, COMMAND_NOT_REACHED
+   *   if it cannot be reached; with a cause if that may pass by itself.
    */
   request(method: Method, path: string, body?: JsonObject): Promise<JsonObject>;
-  /** Sends what may take long: only `signal` of the options ends it. @throws as `request` */
+  /** Sends a body that may take long: only `signal` of the options ends it. @throws as `request` */
   upload(path: string, contentType: string, body: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /** An answer whose body is still to come. */
   open(path: string, signal: AbortSignal): Promise<Response>;
@@ -24,13 +24,13 @@ export interface ApiClient {
 export interface ApiClientOptions {
   readonly url: string;
   readonly key: string;
-  /** What to do where the API does not know the key. */
+  /** Advice if the API does not know the key. */
   readonly keyAdvice: string;
-  /** What to do where the path names an account that is not the key's. */
+  /** Advice if the path names an account that is not the key's. */
   readonly accountAdvice?: string;
-  /** Aborted by Ctrl-C: nothing is waited for any more. */
+  /** Aborted by Ctrl-C: the client then waits for no answer. */
   readonly signal: AbortSignal;
-  /** Told now and then of an answer that takes more than two seconds; undefined once it is there. */
+  /** Called now and then for an answer that takes more than two seconds; undefined once it is there. */
   readonly onWait?: (waitedMs: number | undefined) => void;
 }
 
@@ -38,7 +38,7 @@ const TIMEOUT_MS = 30_000;
 const SILENT_MS = 2_000;
 const WAIT_SHOWN_INTERVAL_MS = 500;
 
-/** What a header can carry; `fetch` would call it unreachable otherwise. */
+/** Characters that a header can carry; `fetch` would call it unreachable otherwise. */
 const KEY = /^[\x21-\x7E]*$/;
 
 export function createApiClient(options: ApiClientOptions): ApiClient {
@@ -108,7 +108,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         signal: stopping,
         headers: { 'Content-Type': contentType },
         body: ReadableStream.from(body),
-        // Node's `fetch` asks for it where a body is a stream.
+        // Node's `fetch` asks for it if a body is a stream.
         duplex: 'half',
       });
       try {
@@ -126,11 +126,11 @@ async function readBody(answer: Response): Promise<JsonObject> {
   return text === '' ? {} : (JSON.parse(text) as JsonObject);
 }
 
-/** Of a call without an answer: whoever stopped it knows why. */
+/** Of a call without an answer: a user who stopped it knows the reason. */
 const endingOf = (stopping: AbortSignal): ErrorCode =>
   stopping.aborted ? 'COMMAND_FAILED' : 'COMMAND_NOT_REACHED';
 
-/** @returns what ends it. */
+/** @returns a function that ends it. */
 function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
   const startedAtMs = performance.now();
   const timer = setInterval(() => {
@@ -146,11 +146,11 @@ function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
 const mayBeDoneBy = (method: string | undefined): string =>
   method === 'GET' ? '' : '; check whether it was done before you repeat it';
 
-/** `fetch` says only that it failed; what did is its cause. OpenSSL ends its messages with a line break. */
+/** `fetch` only reports that it failed; the fault is its cause. OpenSSL ends its messages with a line break. */
 const networkReasonOf = (error: unknown): string =>
   reasonOf(error instanceof Error && error.cause !== undefined ? error.cause : error).trim();
 
-/** True if there was a connection: what was asked for may have arrived. */
+/** True if there was a connection: the request may have arrived. */
 const isCut = (error: unknown): boolean => {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
   return ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(cause?.code));
@@ -180,7 +180,7 @@ async function refusalOf(
     return notReached(
       `the server at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
     );
-  // Of an object that is not there it says what is not; so it is another process of ours, or another version.
+  // A missing object has another message, which names it; so it is another process of ours, or another version.
   if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))
     return notReached(
       `the server at ${url} has no such path; check that --api-url (SLUICE_API_URL) is the URL of the API, and that the API has this version`,
@@ -193,10 +193,10 @@ async function refusalOf(
   return { code, message: `${problem.message}${details.join('')}` };
 }
 
-/** As the API says it where the token is of another account than the path. */
+/** The API's message if the token is of another account than the path. */
 const NO_ACCOUNT = 'account not found';
 
-/** What is read of the one body of every failure. */
+/** The parts of the one body of every failure that are read. */
 interface Problem {
   readonly message?: string;
   readonly errors?: readonly { readonly field?: string | null; readonly message: string }[];

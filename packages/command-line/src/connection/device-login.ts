@@ -1,6 +1,7 @@
 /**
- * Login of this program by a code that a user types (RFC 8628). Until the user has decided, the program asks the API at
- * the interval of its answers.
+ * Login of this program by a code from a user (RFC 8628).
+ *
+ * Until the user has decided, the program asks the API at the interval of its answers.
  */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 

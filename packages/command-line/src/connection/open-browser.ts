@@ -1,13 +1,13 @@
-/** Opens an address in the browser of whoever sits at this machine. */
+/** Opens an address in the browser of this machine's user. */
 import { spawn } from 'node:child_process';
 
-/** What opens an address, by `process.platform`; elsewhere `xdg-open`. */
+/** Program that opens an address, by `process.platform`; elsewhere `xdg-open`. */
 const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', win32: 'explorer' };
 
 /**
  * The browser outlives the command.
  *
- * @throws Error if there is nothing that opens it.
+ * @throws Error if no program opens it.
  */
 export async function openBrowser(platform: NodeJS.Platform, url: string): Promise<void> {
   const opener = OPENERS[platform] ?? 'xdg-open';

@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 
-/** What the options of a command are where neither the words nor the environment say so. */
+/** Options of a command that neither the words nor the environment set. */
 export interface Profile {
   readonly apiUrl?: string;
   readonly intakeUrl?: string;
@@ -23,19 +23,19 @@ export interface Profile {
 
 export type Profiles = Readonly<Record<string, Profile>>;
 
-/** The one that is used where none is named and no `npm start` runs beside. */
+/** The profile that is used without `--profile` if no `npm start` runs beside. */
 export const DEFAULT_PROFILE = 'default';
 
 const MEMBERS = ['apiUrl', 'intakeUrl', 'workerUrls', 'key', 'writeKey', 'token', 'account'];
 /** Read, written or run by others than its owner. */
 const OTHERS = 0o077;
 
-/** @param environment - `XDG_CONFIG_HOME` says where the settings of programs are. */
+/** @param environment - `XDG_CONFIG_HOME` is the folder for settings of programs. */
 export const profilesFile = (environment: Readonly<Record<string, string | undefined>>): string =>
   join(environment['XDG_CONFIG_HOME'] || join(homedir(), '.config'), 'sluice', 'profiles.json');
 
 /**
- * @returns none where there is no file.
+ * @returns an empty object if there is no file.
  * @throws AppError COMMAND_MISUSED if it is no such file, or others may read it.
  */
 export function readProfiles(file: string): Profiles {
@@ -60,7 +60,7 @@ export function readProfiles(file: string): Profiles {
   return parsed;
 }
 
-/** @throws AppError COMMAND_MISUSED if there is none of this name. */
+/** @throws AppError COMMAND_MISUSED if there is no profile of this name. */
 export function profileOf(profiles: Profiles, name: string, file: string): Profile {
   if (Object.hasOwn(profiles, name)) return profiles[name] as Profile;
   const names = Object.keys(profiles);
@@ -70,7 +70,7 @@ export function profileOf(profiles: Profiles, name: string, file: string): Profi
   );
 }
 
-/** Adds or replaces one. Whoever reads meanwhile reads the former file. */
+/** Adds or replaces one. A process that reads meanwhile reads the former file. */
 export function writeProfile(file: string, name: string, profile: Profile): void {
   write(file, { ...readProfiles(file), [name]: profile });
 }

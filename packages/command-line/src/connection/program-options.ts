@@ -1,6 +1,6 @@
 /**
- * What may stand before or after the name of every command, and where each value comes from: the words, the environment, the
- * profile, the `npm start` beside, the demo.
+ * Options that every command takes, and the sources of their values. An option may stand before or after the name of
+ * the command. Its value comes from the words, the environment, the profile, the `npm start` beside, or the demo.
  */
 import { Command, Option } from 'commander';
 import { address, columnNames, positiveInteger } from '../input/arguments.ts';
@@ -104,15 +104,15 @@ export interface OptionSources {
 }
 
 /**
- * Words and environment come before the profile, that before what runs beside. A profile is used where it is named, or where
- * nothing runs beside and there is one of the name `default`.
+ * Words and environment come before the profile, and the profile comes before the `npm start` beside. A profile is used
+ * if it is named, or if no `npm start` runs beside and there is one of the name `default`.
  *
- * @throws AppError COMMAND_MISUSED for a profile that there is not.
+ * @throws AppError COMMAND_MISUSED for a profile that does not exist.
  */
 export function resolveOptions(program: Command, sources: OptionSources): ProgramOptions {
   const given = program.opts<Omit<ProgramOptions, 'workerUrls' | 'writeKey'>>();
   const profile = profileFor(given.profile, program, sources);
-  // Of those that have a default.
+  // Of the options that have a default.
   const isDefault = (name: keyof ProgramOptions): boolean =>
     program.getOptionValueSource(name) === 'default';
   const of = <Value>(name: keyof ProgramOptions, kept: Value | undefined, value: Value): Value =>

@@ -9,15 +9,15 @@ export interface RunningStart {
   readonly intakeUrl: string;
   readonly apiUrl: string;
   readonly workerUrl: string;
-  /** What scripts that read Postgres directly need; only what its owner may read. */
+  /** Settings for scripts that read Postgres directly; values that only their owner may read. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 /**
  * @param root - the checkout.
- * @param probe - throws where there is no process of that id, as `process.kill(pid, 0)` does.
- * @param environment - `SLUICE_DIRECTORY` says where its data is; `.sluice` unless set.
- * @returns nothing if none runs, or one of a version that does not tell.
+ * @param probe - throws if there is no process of that id, as `process.kill(pid, 0)` does.
+ * @param environment - `SLUICE_DIRECTORY` is the folder of its data; `.sluice` unless set.
+ * @returns undefined if no `npm start` runs, or only one of a version without this file.
  */
 export function findRunningStart(
   root: string,
@@ -56,7 +56,7 @@ function parseHolder(text: string | undefined): Holder | undefined {
   }
 }
 
-/** Of the embedded Postgres, and the encryption keys. Where `npm start` was given others, whoever gave them has them. */
+/** Of the embedded Postgres, and the encryption keys. If `npm start` was given others, the operator has them. */
 function keptSettings(directory: string, kept: readonly string[]): Record<string, string> {
   const [password, port, keys] = ['postgres-password', 'postgres-port', 'sealing-keys'].map(
     (name) => readIfThere(join(directory, name))?.trim(),
@@ -68,7 +68,7 @@ function keptSettings(directory: string, kept: readonly string[]): Record<string
   };
 }
 
-/** Nothing if it is not there, and where it is another user's. */
+/** Undefined if it is not there, or another user's. */
 function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
