@@ -1,4 +1,4 @@
-/** Passes a delivery on to the program that is being written, as it came: the signature is of its bytes. */
+/** Passes a delivery on to a developer's program, byte for byte: the signature is of its bytes. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** As long as the workers wait for an answer. */
@@ -8,7 +8,7 @@ const NOT_FORWARDED = new Set(['connection', 'content-length', 'host', 'transfer
 
 /**
  * @param url - http or https.
- * @returns the status of the answer; 502 where none came, so that the delivery is tried again.
+ * @returns the status of the answer; 502 if no answer came, so that the delivery is tried again.
  */
 export async function forward(
   url: string,

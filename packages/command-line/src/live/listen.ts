@@ -1,6 +1,7 @@
 /**
- * `sluice listen`: a receiver on this machine that checks signatures, prints deliveries, and answers as told or as the
- * program to which it passes them on. Its own webhook, if it has one, is made by `temporary-webhook.ts`.
+ * `sluice listen`: a receiver on this machine that checks signatures and prints deliveries. It answers with a fixed
+ * status, or with the status of the program to which it passes them on. Its own webhook, if it has one, is made by
+ * `temporary-webhook.ts`.
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,9 +14,12 @@ import { forward } from './forward.ts';
 
 export interface ListenOptions {
   readonly port: number;
-  /** Of undefined: signatures are not checked, and it says so. What comes before it is known waits for it. */
+  /**
+   * Undefined: signatures are not checked, and the output shows that. Deliveries that come before it is known wait for
+   * it.
+   */
   readonly secret: Promise<string | undefined>;
-  /** What every genuine delivery is answered with, if it is not passed on. */
+  /** Answer to every genuine delivery, if it is not passed on. */
   readonly status: number;
   /** An http or https URL; genuine deliveries are passed on to it, and its answer's status is ours. */
   readonly forwardTo?: string | undefined;
@@ -28,10 +32,10 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** What a line tells of one delivery. */
+/** Contents of a line about one delivery. */
 interface Receipt {
   readonly body: string;
-  /** `genuine`, `not checked`, or why it is refused. */
+  /** `genuine`, `not checked`, or the reason of the refusal. */
   readonly signature: string;
   readonly status: number;
   /** Of the program that it was passed on to; null if it was not. */

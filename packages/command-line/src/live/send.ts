@@ -1,4 +1,4 @@
-/** `sluice send`: sample calls to intake at a rate, with what came back. */
+/** `sluice send`: sample calls to intake at a rate, with their results. */
 import { AppError } from '@sluice/domain/values/errors';
 import type { SampleCall } from './sample-calls.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -7,9 +7,9 @@ export interface SendOptions {
   readonly url: string;
   readonly writeKey: string;
   readonly count: number;
-  /** Calls calls per second; 0: as fast as intake accepts them. */
+  /** Calls per second. 0: as fast as intake accepts them. */
   readonly rate: number;
-  /** Calls in one request; 1: each by itself. */
+  /** Calls in one request. 1: each by itself. */
   readonly batchSize: number;
   readonly connections: number;
 }
@@ -34,10 +34,10 @@ export interface SendResult {
 
 const PROGRESS_INTERVAL_MS = 500;
 
-/** How long intake may take, and how long still for what is under way once `signal` says to stop. */
+/** Time limits of intake's answers: in general, and for requests in progress once `signal` is aborted. */
 const PATIENCE = { answerMs: 30_000, lastAnswersMs: 2_000 } as const;
 
-/** Sends until `count` calls are sent or `signal` says to stop. A failed request is counted, not sent again. */
+/** Sends until `count` calls are sent or `signal` is aborted. A failed request is counted, not sent again. */
 export async function send(
   deps: SendDependencies,
   options: SendOptions,

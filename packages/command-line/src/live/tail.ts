@@ -11,7 +11,7 @@ export interface TailOptions {
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
-  /** Which call: `pipelines.track`, or the beginning of its name. */
+  /** Kind of call: `pipelines.track`, or the beginning of its name. */
   readonly source?: string;
   /** As {@link fitsAll}. */
   readonly grep?: readonly string[];
@@ -44,10 +44,10 @@ const AGAIN_AFTER_MS = 500;
 const THERE_AGAIN_WITHIN_MS = 60_000;
 
 /**
- * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
- * broke off, or ended as it had begun, after a moment.
+ * Runs until `signal`. A tail that the API ends is begun again at once, so that few lines are missed; one that broke
+ * off, or ended as it had begun, after a moment.
  *
- * @throws AppError as `ApiClient.open`, where it cannot be begun.
+ * @throws AppError as `ApiClient.open`, if it cannot be begun.
  */
 export async function tail(
   { api, terminal, now, pause, signal }: TailDependencies,
@@ -57,7 +57,7 @@ export async function tail(
   const writeDocument = documentWriter(terminal, COLUMNS);
   const show = (event: string, data: string): void => {
     const line = { event, ...(JSON.parse(data) as object) };
-    // What is lost may have fitted.
+    // Lost lines may have fitted.
     if (event !== 'dropped' && !(isOf(source, line) && fitsAll(grep, line))) return;
     if (writeDocument) writeDocument(line);
     else terminal.line(lineText(terminal, event, line));
@@ -126,7 +126,7 @@ function isOf(source: string | undefined, line: Row): boolean {
 
 const OUTCOME_WIDTH = 'rate_limited'.length;
 
-/** One line, as long as the terminal is wide where it has a width. */
+/** One line, cut to the terminal's width if that is known. */
 function lineText(terminal: Terminal, event: string, row: Row): string {
   if (event === 'dropped') {
     const count = (row['count'] as number | null) ?? 'some';
@@ -147,7 +147,7 @@ function lineText(terminal: Terminal, event: string, row: Row): string {
     [time, 'gray'],
     [event.padEnd('received'.length)],
     [line.outcome.padEnd(OUTCOME_WIDTH), COLORS[line.outcome] ?? 'cyan'],
-    // What is no event has no name; then what kind of operation it is, and which call it came by.
+    // A line without an event has no name: then its kind of operation and its call.
     [printable(line.name ?? [type, source].filter((part) => part != null).join(' '))],
     ...people.map((text) => [text] as const),
     [rest.join(' '), 'gray'],

@@ -1,10 +1,13 @@
-/** The webhook that `sluice listen --forward-to` makes for itself, with a secret of its own, and deletes in the end. */
+/**
+ * The webhook that `sluice listen --forward-to` makes for itself. It has a secret of its own, and is deleted in the
+ * end.
+ */
 import { AppError } from '@sluice/domain/values/errors';
 import type { ApiClient } from '../connection/api-client.ts';
 
 export interface TemporaryWebhook {
   readonly id: number;
-  /** Its signing key, which nobody else has. */
+  /** Its own signing key. */
   readonly secret: string;
   remove(): Promise<void>;
 }
@@ -33,7 +36,7 @@ export async function makeTemporaryWebhook(
   const path = `/v1/reporting_webhooks/${id}`;
   const remove = async (): Promise<void> => void (await closingApi.request('DELETE', path));
   try {
-    // At once: what the workspace's other receivers verify with is not told to this machine.
+    // At once: the signing secret of the workspace's other receivers stays unknown to this machine.
     const { secret } = await api.request('POST', `${path}/secrets`, { overlap_seconds: 0 });
     return { id, secret: secret as string, remove };
   } catch (error) {
