@@ -85,7 +85,7 @@ async function moveAll(
   writeRows(terminal(), rows, columns, 'there is no endpoint to move');
 }
 
-/** @throws AppError where another endpoint would not be taken either: no answer, or no right. */
+/** @throws AppError if another endpoint would not be taken either: no answer, or no right. */
 async function resultOf(api: ApiClient, endpoint: MovedEndpoint): Promise<string> {
   try {
     return await moveEndpoint(api, endpoint);

@@ -1,18 +1,18 @@
 /**
- * One endpoint of another product → an endpoint of an application here. It may be called again for what was moved before: an
- * endpoint is known by its application, name and address.
+ * One endpoint of another product → an endpoint of an application here. It may be called again for an endpoint that was
+ * moved before: an endpoint is known by its application, name and address.
  *
- * An endpoint is made disabled, gets the secret that its receiver knows, and is enabled then: no delivery is ever signed with
- * another secret. Where that was cut off between, the next call goes on.
+ * An endpoint is made disabled, gets the secret that its receiver knows, and is enabled then: no delivery is ever
+ * signed with another secret. If that was cut off between, the next call goes on.
  */
 import type { Json } from '@sluice/domain/values/json';
 import type { ApiClient } from '../connection/api-client.ts';
 import { type MovedEndpoint, objectsOf } from './moved-endpoint.ts';
 
-/** `there already`: nothing was changed. */
+/** `there already`: the endpoint was not changed. */
 type Moving = 'moved' | 'there already';
 
-/** @throws AppError as the API's client, with what the API does not take. */
+/** @throws AppError as the API's client, with the fields that the API does not take. */
 export async function moveEndpoint(
   api: Pick<ApiClient, 'request'>,
   { application, settings, isDisabled, secret }: MovedEndpoint,
@@ -33,7 +33,7 @@ export async function moveEndpoint(
   return 'moved';
 }
 
-/** Applications are listed by their ids, so the one with the whole id is the first of those that begin with it. */
+/** Applications are listed by their ids, so the whole id comes before longer ids with the same beginning. */
 async function makeApplication(
   api: Pick<ApiClient, 'request'>,
   { id, name }: MovedEndpoint['application'],

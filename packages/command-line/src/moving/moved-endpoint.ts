@@ -7,16 +7,16 @@ export interface MovedEndpoint {
   /** The body of the call. */
   readonly settings: JsonObject & { readonly name: string; readonly endpoint: string };
   readonly isDisabled: boolean;
-  /** What its receiver verifies with; undefined: the product shows none. */
+  /** Secret with which its receiver verifies. Undefined: the product shows no secret. */
   readonly secret: string | undefined;
-  /** What it has there and does not get here: each is set by hand. */
+  /** Settings that it has there and does not get here. Each is set by hand. */
   readonly byHand: readonly string[];
 }
 
-/** Reads a path of the other product. @throws AppError where it does not answer with an object. */
+/** Reads a path of the other product. @throws AppError if it does not answer with an object. */
 export type ReadSource = (path: string) => Promise<JsonObject>;
 
-/** The objects of a list; whatever else is in it is left out. */
+/** The objects of a list; other members are left out. */
 export const objectsOf = (list: Json | undefined): readonly JsonObject[] =>
   (Array.isArray(list) ? list : []).filter(isJsonObject);
 
@@ -24,11 +24,11 @@ export const objectsOf = (list: Json | undefined): readonly JsonObject[] =>
 export const textsOf = (list: Json | undefined): readonly string[] =>
   (Array.isArray(list) ? list : []).filter((each) => typeof each === 'string');
 
-/** The value where it is a text that is not empty. */
+/** The value if it is a text that is not empty. */
 export const textOf = (value: Json | undefined): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** @throws AppError COMMAND_FAILED where the other product has left it out. */
+/** @throws AppError COMMAND_FAILED if the other product has left it out. */
 export function neededText(value: Json | undefined, what: string): string {
   const text = textOf(value);
   if (text === undefined) throw new AppError('COMMAND_FAILED', `an answer has no ${what}`);

@@ -71,7 +71,7 @@ const secretOf = (endpoint: JsonObject): string | undefined =>
     .map((secret) => textOf(secret['value']))
     .findLast((value) => value !== undefined);
 
-/** Convoy counts requests in so many seconds; 0: no limit. A rate below one a second becomes one. */
+/** Convoy counts requests in a number of seconds. 0: no limit. A rate below one a second becomes one. */
 function rateOf(endpoint: JsonObject): { readonly rate_limit_per_second?: number } {
   const { rate_limit: count, rate_limit_duration: seconds } = endpoint;
   if (typeof count !== 'number' || typeof seconds !== 'number' || count <= 0 || seconds <= 0)
