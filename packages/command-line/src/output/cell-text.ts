@@ -18,7 +18,7 @@ export function cellText(name: string, value: unknown, nowMs: number): string {
 const timeText = (atMs: number, nowMs: number): string =>
   `${instantText(atMs, { isWhole: true })} (${ageText(atMs, nowMs)})`;
 
-/** In Unix milliseconds; undefined for what is no time. The API has Unix seconds, `…_ms` and ISO 8601. */
+/** In Unix milliseconds; undefined for a value that is no time. The API has Unix seconds, `…_ms` and ISO 8601. */
 function timeOf(name: string, value: unknown): number | undefined {
   if (/(?:^|_)at_ms$/.test(name) && typeof value === 'number')
     return value >= SECONDS_MIN * 1_000 ? value : undefined;

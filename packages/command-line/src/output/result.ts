@@ -1,6 +1,6 @@
 /**
- * The results of commands: rows and fields, as aligned columns for people, and exact as JSON, YAML or CSV. What others wrote
- * is printed so that it cannot drive the terminal.
+ * The results of commands: rows and fields, as aligned columns for people, and exact as JSON, YAML or CSV. Texts of
+ * others are printed so that they cannot drive the terminal.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { printable, printableJson } from '@sluice/domain/values/printable';
@@ -13,8 +13,8 @@ export type Row = Readonly<Record<string, unknown>>;
 /**
  * One document with all rows, or with columns one row an object.
  *
- * @param columns - that are shown unless `--columns` names others; those of a table and of CSV. A document has all members.
- * @param none - said in place of an empty table: what was looked for.
+ * @param columns - of a table and of CSV, unless `--columns` names others. A document has all members.
+ * @param none - printed in place of an empty table, with the kind of rows.
  * @throws AppError COMMAND_MISUSED for a column that no row has.
  */
 export function writeRows(
@@ -67,10 +67,10 @@ export function writeFields(terminal: Terminal, value: object): void {
 }
 
 /**
- * Of what has no end, one after the other: a line of JSON each, a document of YAML, or a line of CSV below a head.
+ * For rows without an end, one after the other: a line of JSON each, a document of YAML, or a line of CSV below a head.
  *
  * @param columns - of CSV.
- * @returns what writes the next; undefined for a table, which is the command's own.
+ * @returns a function that writes the next one; undefined for a table, which is the command's own.
  */
 export function documentWriter(
   terminal: Terminal,
@@ -126,7 +126,7 @@ function csvLine(cells: readonly unknown[]): string {
 }
 
 const GAP = '  ';
-/** A column is made no narrower where the rows do not fit: they are cut at the end instead. */
+/** A column is made no narrower if the rows do not fit: they are cut at the end instead. */
 const COLUMN_WIDTH_MIN = 8;
 
 function writeTable(terminal: Terminal, rows: readonly Row[], columns: readonly string[]): void {

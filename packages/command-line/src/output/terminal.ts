@@ -1,4 +1,4 @@
-/** Where a command writes: the result, what stands beside it, and how far it is. */
+/** Outputs of a command: the result, notes beside it, and the progress. */
 import { styleText } from 'node:util';
 
 /** `--output`; `table` is for people, the others are exact. */
@@ -15,12 +15,12 @@ export interface Terminal {
    * and then, so that a log stays short.
    */
   progress(text: string, counted: Readonly<Record<string, number | string | null>>): void;
-  /** Ends what `progress` wrote. */
+  /** Ends the output of `progress`. */
   progressDone(): void;
-  /** Begins the result anew at the top, for what is shown again and again; no more than a blank line elsewhere than on a terminal. */
+  /** Begins the result anew at the top, for repeated output; only a blank line elsewhere than on a terminal. */
   clear(): void;
   readonly format: OutputFormat;
-  /** `--columns`; undefined: those of the command. */
+  /** `--columns`. Undefined: the command's own. */
   readonly columns: readonly string[] | undefined;
   /** Of the terminal in characters; undefined if rows may be as long as they are. */
   readonly width: number | undefined;
@@ -31,7 +31,7 @@ export interface Terminal {
 
 export type Color = 'green' | 'yellow' | 'red' | 'cyan' | 'gray';
 
-/** `text` in a colour, where the terminal has any. */
+/** `text` in a colour, if the terminal has any. */
 export const colored = (terminal: Terminal, color: Color, text: string): string =>
   terminal.hasColor ? styleText(color, text, { validateStream: false }) : text;
 

@@ -1,12 +1,12 @@
 /**
- * Values as YAML 1.2. A text that is not plainly a word is written as in JSON, which YAML reads the same; so no text of others
- * becomes another kind of value, and none drives the terminal. Pure.
+ * Values as YAML 1.2. A text that is not plainly a word is written as in JSON, which YAML reads the same. So a text of
+ * others never becomes another kind of value, and cannot drive the terminal. Pure.
  */
 import { printableJson } from '@sluice/domain/values/printable';
 
 /** A word that YAML reads as a text in each of its versions. */
 const PLAIN = /^[A-Za-z_][\w./@ -]*[\w/]$|^[A-Za-z]$/;
-/** What YAML 1.1 or 1.2 reads as another value than a text. */
+/** Words that YAML 1.1 or 1.2 reads as another value than a text. */
 const NOT_TEXT = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
 
 /** A document, one line each. */
@@ -29,7 +29,7 @@ function nestedLines(value: object): string[] {
   );
 }
 
-/** True for what has lines of its own. */
+/** True for a value that has lines of its own. */
 const isNested = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 
