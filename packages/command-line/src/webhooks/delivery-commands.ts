@@ -1,4 +1,4 @@
-/** `sluice deliveries …`: what was sent to a webhook, and what it came to. */
+/** `sluice deliveries …`: deliveries of a webhook, and their results. */
 import { Option, type Command } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
 import { instantSeconds, positiveInteger } from '../input/arguments.ts';

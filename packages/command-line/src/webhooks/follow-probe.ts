@@ -1,4 +1,4 @@
-/** What came of a retry probe: the state of the webhook is read until the attempt has ended. */
+/** Result of a retry probe: the state of the webhook is read until the attempt has ended. */
 import type { LaneState } from '@sluice/console/sentences/lane-sentence';
 import type { Terminal } from '../output/terminal.ts';
 import type { Waiting } from './replay-commands.ts';
@@ -10,7 +10,7 @@ export interface ProbeDependencies extends Waiting {
 
 export interface ProbeEnding {
   readonly sequence: number;
-  /** `unknown`: the attempt has not ended yet; it goes on. */
+  /** `unknown`: the attempt has not ended yet, and goes on. */
   readonly outcome: 'delivered' | 'failed' | 'unknown';
   readonly attempts?: number;
   readonly status?: number | null;

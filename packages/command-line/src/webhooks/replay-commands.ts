@@ -6,10 +6,10 @@ import { instantSeconds, positiveInteger } from '../input/arguments.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
-/** How a command waits for what goes on without it. */
+/** Wait of a command for work that goes on without it. */
 export interface Waiting {
   readonly pause: (durationMs: number) => Promise<unknown>;
-  /** Ends the waiting; what is waited for goes on. */
+  /** Ends the wait; the work goes on. */
   readonly signal: AbortSignal;
 }
 
@@ -116,9 +116,9 @@ interface Replay {
 }
 
 /**
- * Shows how far a replay is, until it has ended.
+ * Shows the progress of a replay, until it has ended.
  *
- * @returns the replay as it is in the end, or where it was when the signal came.
+ * @returns the replay at its end, or as it was when the signal came.
  * @throws AppError COMMAND_FAILED if it is not listed any more.
  */
 export async function followReplay(deps: FollowDependencies, replayId: number): Promise<object> {

@@ -1,4 +1,4 @@
-/** `sluice webhooks …`: what reporting webhooks wait for, and what an operator may do about it. */
+/** `sluice webhooks …`: the state of reporting webhooks, and an operator's actions. */
 import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
 import { printable } from '@sluice/domain/values/printable';
 import type { Command } from 'commander';
@@ -31,7 +31,7 @@ export function addWebhookCommands(
       );
       const listed = found as unknown as ListedWebhook[];
       const output = terminal();
-      // A document is what the API has said; rows have the figures by which a webhook is told from the others.
+      // A document is the API's answer; rows have the figures that distinguish a webhook from the others.
       const isDocument = output.format === 'json' || output.format === 'yaml';
       writeRows(
         output,
