@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Plain JavaScript for whatever Node the machine has: starts the real program on the pinned one, in the image on its own.
-// In a checkout `./sluice` installs what is missing and starts the same program.
+// Plain JavaScript for any Node of the machine: starts the real program on the pinned one, in the image on its own.
+// In a checkout `./sluice` installs missing packages and starts the same program.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -13,7 +13,7 @@ const child = spawn(
   ['--disable-warning=ExperimentalWarning', program, ...process.argv.slice(2)],
   { stdio: 'inherit' },
 );
-// The program says its last before the shell has the terminal again. Ctrl-C may reach it from there as well.
+// The program writes its last line before the shell has the terminal again. Ctrl-C may reach it from there as well.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 child.once('close', (status, signal) =>
   process.exit(status ?? (signal ? 128 + constants.signals[signal] : 1)),

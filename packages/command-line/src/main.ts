@@ -33,26 +33,26 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // The reader may have enough of it (`sluice tail | head`).
   if (error.code === 'EPIPE') process.exit(0);
-  // On a full disk; what is shown once, like a key's secret, is then nowhere.
+  // On a full disk; a value that is shown once, like a key's secret, is then lost.
   process.stderr.write(
     `sluice: the output could not be written (${error.message}); the command may have been executed; check before you repeat it\n`,
   );
   process.exit(1);
 });
-// Whoever reads only the notes may have enough of those (`sluice send 2>&1 > result | head`): the command goes on.
+// A reader of only the notes may have enough of them (`sluice send 2>&1 > result | head`): the command goes on.
 process.stderr.on('error', () => undefined);
 
-/** What a script may go by; 1 is for all else that was refused. */
+/** Exit codes for scripts; 1 is for all other refusals. */
 const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   COMMAND_MISUSED: 2,
   COMMAND_NOT_REACHED: 3,
   COMMAND_NOT_ALLOWED: 4,
 };
 
-/** Not 1, which of `status`, `verify` and `secrets lost` says that something is not as it should be. */
+/** Not 1, with which `status`, `verify` and `secrets lost` report that something is not as it should be. */
 const WRONG_WORDS = 2;
 
-/** The exit code that a shell gives to what a signal ended. */
+/** The exit code that a shell gives to a command that a signal ended. */
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
 const LOGGED_PROGRESS_INTERVAL_MS = 5_000;
@@ -66,7 +66,7 @@ function createTerminal(format: OutputFormat, columns: readonly string[] | undef
   return {
     format,
     columns,
-    // Of a pipe none: who reads it wants whole rows.
+    // A pipe has no width: its reader wants whole rows.
     width: process.stdout.isTTY && format === 'table' ? process.stdout.columns : undefined,
     // `hasColors` knows NO_COLOR.
     hasColor: format === 'table' && process.stdout.isTTY && process.stdout.hasColors(),
@@ -125,10 +125,10 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
-    // It has said so, or shown its help.
+    // Commander has printed the error, or shown its help.
     process.exitCode = error.exitCode === 0 ? 0 : WRONG_WORDS;
   } else if (error instanceof AppError) {
-    // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
+    // The API's message may quote texts of others; only its line breaks are kept as they are.
     process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
     process.exitCode = stoppedBy === undefined ? (EXIT_CODES[error.code] ?? 1) : endedBy(stoppedBy);
   } else {

@@ -1,6 +1,8 @@
 /**
- * Every command of `sluice` with its options and help, in the order of `sluice --help`. What a command does is
- * in the file of its name; here its words become arguments.
+ * Every command of `sluice` with its options and help.
+ *
+ * They are in the order of `sluice --help`. A command itself is in the file of its name; here its words become
+ * arguments.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
@@ -60,7 +62,7 @@ export interface ProgramDependencies {
   /** Resolves with the script's exit code. */
   readonly runScript: RunScript<number>;
   readonly setExitCode: (code: number) => void;
-  /** Sets the exit code that a signal gives, so that a shell runs nothing after `&&`. */
+  /** Sets the exit code that a signal gives, so that a shell stops before the command after `&&`. */
   readonly setInterrupted: () => void;
 }
 
@@ -133,7 +135,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   return program;
 }
 
-/** @returns what makes a client for a key; that the API is waited for is shown on the terminal. */
+/** @returns a function that makes a client for a key; the terminal shows a wait for the API. */
 function apiClients(
   deps: ProgramDependencies,
   options: () => ProgramOptions,

@@ -22,7 +22,7 @@ const within =
   };
 /** 0: any free one. */
 export const port = within(0, 65_535);
-/** Of an answer; those below are none yet. */
+/** Of an answer; lower ones are not final. */
 export const httpStatus = within(200, 599);
 /** Each is a socket. */
 export const connectionCount = within(1, 1_000);
@@ -77,8 +77,8 @@ export const condition = (text: string, earlier: readonly Condition[] = []): Con
 const DAY_LENGTH = '2026-11-20'.length;
 
 /**
- * ISO 8601 → Unix seconds, by the rule of all other doors; a day is a UTC day. A time without a zone is none here: whoever
- * types it may mean the machine's own, and a replay from a wrong time sends everything again.
+ * ISO 8601 → Unix seconds, by the rule of all other doors; a day is a UTC day. A time without a zone is refused here:
+ * its user may mean the machine's own, and a replay from a wrong time sends everything again.
  */
 export const instantSeconds = (text: string): number => {
   const isDay = text.length === DAY_LENGTH;
