@@ -18,13 +18,15 @@ export interface Workspace {
   readonly phoneIdentifies: boolean;
   /** Of the key with which the call came. */
   readonly credentialId?: number;
-  /** The key is the demo's, and in the documentation: it opens nothing to calls from elsewhere. */
+  /** The key is the demo's, and in the documentation: it is refused for calls from elsewhere. */
   readonly isDemo?: true;
   /** The key is a Pipelines key that is not saved yet: it opens identify calls only. */
   readonly testKey?: TestKey;
 }
 
-/** `unknown`: credentials that open nothing; `siteEnvironmentId` where at least the site id is one of ours. */
+/**
+ * `unknown` if the credentials open no workspace. `siteEnvironmentId` is set if at least the site id is one of ours.
+ */
 export type Authentication =
   | { readonly outcome: 'known'; readonly workspace: Workspace }
   | { readonly outcome: 'unknown'; readonly siteEnvironmentId: number | undefined };
@@ -72,7 +74,7 @@ export class KeyRing {
   /** Test keys that passed in this process and were not saved yet when Postgres was last read. */
   readonly #passed = new Set<string>();
 
-  /** Puts new keys in force. Cheap when nothing changed. */
+  /** Puts new keys in force. Cheap without a change. */
   replace(keys: readonly WorkspaceKey[]): void {
     const fingerprint = createHash('sha256');
     const byKey = new Map<string, Authentication>();
@@ -149,7 +151,7 @@ export class KeyRing {
     return this.#trackHeaders.add(header, found);
   }
 
-  /** The workspace whose credentials of either API the header has; `undefined`: none's. */
+  /** The workspace whose credentials of either API the header has; `undefined` if they are unknown. */
   environmentIdOf(header: string): number | undefined {
     if (header === '') return undefined;
     for (const found of [this.authenticatePipelines(header), this.authenticateTrack(header)])
@@ -160,7 +162,10 @@ export class KeyRing {
 
 const HINT_LENGTH = 4;
 
-/** The first characters of the user of a Basic header, or of a Bearer token: a write key, or a site id; `undefined` if it has none. */
+/**
+ * The first characters of the user of a Basic header, or of a Bearer token. They are of a write key or a site id.
+ * `undefined` if the header has neither.
+ */
 export function hintOf(header: string): string | undefined {
   const [user = ''] = readBasic(header) ?? readBearer(header) ?? [];
   return user === '' ? undefined : user.slice(0, HINT_LENGTH);
@@ -176,7 +181,7 @@ const testName = ({ environmentId, credentialId }: TestKey): string =>
 const keyName = (kind: string, siteId: string, secretHash: string): string =>
   `${kind}:${secretHash}:${siteId}`;
 
-/** Both alphabets of base64 (some clients send the URL-safe one); undefined where it is not Basic. */
+/** Both alphabets of base64 (some clients send the URL-safe one); undefined if it is not Basic. */
 function readBasic(header: string): [user: string, password: string] | undefined {
   const match = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header);
   if (!match) return undefined;

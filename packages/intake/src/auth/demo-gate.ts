@@ -1,4 +1,8 @@
-/** Whether a call comes from where a credential of the demo opens something (`domain/src/accounts/demo-calls.ts`). */
+/**
+ * Decides whether the demo's credentials may be used for a call.
+ *
+ * That depends on the call's origin (`domain/src/accounts/demo-calls.ts`).
+ */
 import { mayUseDemo } from '@sluice/domain/accounts/demo-calls';
 
 export class DemoGate {

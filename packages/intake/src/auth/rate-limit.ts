@@ -1,22 +1,16 @@
 /**
- * How many calls a second a workspace may make (step 3 of the walk): one token bucket a workspace.
+ * Limit of a workspace's calls a second (step 3 of the walk): a token bucket.
  *
  *   burst = per second × window          the bucket when full
- *   tokens grow by per second, to burst  a call takes one; none left: 429 and when to come back
+ *   tokens grow by per second, to burst  a call takes one; an empty bucket gives 429 and the time of the next try
  *
- * Off unless the operator sets it: whoever runs this owns every workspace on it, and what protects
- * the process is the bound on waiting bytes (503). A limit is for operators who let others in; the
- * rates that clients of such services are used to (3,000 calls in 3 s) are what 1,000 a second gives.
+ * Off unless the operator sets it for workspaces of others. The bound on waiting bytes (503) protects the process.
+ * 1,000 a second gives the rates that clients of such services are used to (3,000 calls in 3 s). 429 in permissive mode
+ * too: 200 means "taken, or recorded as wrong", and a call over the limit is neither. Clients that retry at all retry a
+ * 429, after `Retry-After`.
  *
- * 429 in permissive mode too: there 200 means "taken, or written down as wrong", and a call over the limit is
- * neither. Clients that retry at all retry a 429, after `Retry-After`.
- *
- * Counted in this process alone: n processes let n times as much through. A count shared by them
- * would cost each call a round trip to Redis, many times what accepting it costs; this one takes
- * 0.09 µs where it is on and one comparison where it is off. Only calls with
- * credentials in force are counted: a stranger cannot use up what a workspace has.
- *
- * Before: `authenticate.ts`. After: `calls.ts`.
+ * Counted in this process alone: n processes let n times as much through. Only calls with credentials in force are
+ * counted: a stranger cannot use up a workspace's tokens. Before: `authenticate.ts`. After: `calls.ts`.
  */
 
 /** How many seconds of the rate may come at once: 3,000 calls in 3 s, as clients of such services are used to. */
@@ -32,7 +26,7 @@ export interface Bucket {
   readonly atMs: number;
 }
 
-/** What the headers say about a bucket after a call. */
+/** Values for the headers about a bucket after a call. */
 export interface RateStanding {
   readonly isTaken: boolean;
   /** Calls in a full bucket. */
@@ -51,7 +45,7 @@ export const fullBucket = (policy: RatePolicy, nowMs: number): Bucket => ({
   atMs: nowMs,
 });
 
-/** Takes one token where there is one. A clock that goes back gives nothing and takes nothing. */
+/** Takes one token if there is one. A clock that goes back changes no tokens. */
 export function takeToken(
   { perSecond, windowSeconds }: RatePolicy,
   bucket: Bucket,
@@ -82,7 +76,10 @@ export class RateLimiter {
   /** For `/metrics`. */
   refusedCount = 0;
 
-  /** @param monotonicNow - milliseconds that never go back: until a clock set back is where it was, nothing would grow. */
+  /**
+   * @param monotonicNow - milliseconds that never go back: after a clock that is set back, the bucket would stay empty
+   * for as long.
+   */
   constructor(policy: RatePolicy, monotonicNow: () => number) {
     this.#policy = policy;
     this.#monotonicNow = monotonicNow;
@@ -99,7 +96,12 @@ export class RateLimiter {
   }
 }
 
-/** Of calls that publish, and of all others; undefined where there is no limit, which 0 says. */
+/**
+ * Of calls that publish, and of all others; undefined if the setting is 0, which means no limit.
+ *
+ * A count that processes share would cost each call a round trip to Redis, many times the cost of accepting it. This
+ * one takes 0.09 µs if it is on, and one comparison if it is off.
+ */
 export function openRateLimiters(
   settings: Readonly<
     Record<'INTAKE_RATE_LIMIT_PER_SECOND' | 'INTAKE_PUBLISH_RATE_LIMIT_PER_SECOND', number>

@@ -1,13 +1,13 @@
 /**
- * Keeps the keys in memory (`authenticate.ts`) as young as Postgres lets them be.
+ * Keeps the keys in memory (`authenticate.ts`) as fresh as possible.
  *
- * They are read again and again; what is made or revoked between two reads is not known until the next. While
- * Postgres is away, or the path to it drops packets, the known keys go on working, because calls must be taken during
- * an outage; the age of the keys and the log say for how long a revoked key may have been good. Each read ends,
- * because the statements of intake have a deadline (`main.ts`).
+ * They are read again and again; a key made or revoked between two reads is unknown until the next. While Postgres is
+ * away, or the path to it drops packets, the known keys go on working, because calls must be taken during an outage.
+ * The age of the keys and the log show for how long a revoked key may have been good. Each read ends, because the
+ * statements of intake have a deadline (`main.ts`).
  *
- * Keys that pass their test are saved on the way. Where that fails (a full disk, a read-only server), revoked keys
- * are still noticed.
+ * Keys that pass their test are saved on the way. If that fails (a full disk, a read-only server), revoked keys are
+ * still noticed.
  */
 import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -27,7 +27,7 @@ export interface KeyRefreshDependencies {
 export interface KeyRefresh {
   /** In force here at once; saved with the next read. If the process ends before that, the key has to be tested again. */
   saveTestedKey(key: TestKey): void;
-  /** Of what is known: since the last read that succeeded was begun. */
+  /** Age of the known keys: since the start of the last read that succeeded. */
   ageSeconds(): number;
   /** Waits for the read under way. */
   stop(): Promise<void>;
@@ -36,7 +36,7 @@ export interface KeyRefresh {
 /**
  * Reads the keys, and from then on again and again.
  *
- * @throws whatever the first read throws: without any key there is nothing to serve.
+ * @throws the error of the first read: without any key intake cannot serve a call.
  */
 export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<KeyRefresh> {
   const { keys, listWorkspaceKeys, saveTestedKeys, intervalMs, logger, now } = deps;

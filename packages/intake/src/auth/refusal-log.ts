@@ -1,4 +1,8 @@
-/** One line of the log now and then about calls whose keys open nothing: a web page with a wrong key sends thousands. */
+/**
+ * Now and then a line of the log about refused keys.
+ *
+ * A web page with a wrong key sends thousands of calls.
+ */
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { UnauthorizedRecorder } from './unauthorized-recorder.ts';

@@ -1,5 +1,5 @@
 /**
- * Who a call says that it is: by its `Authorization` header, or by the write key in the body of a call of Pipelines.
+ * Credentials of a call: its `Authorization` header, or the write key in the body of a call of Pipelines.
  *
  * Before: `calls/accept.ts`. After: `authenticate.ts`, which knows the keys.
  */
@@ -8,9 +8,9 @@ import type { Refusal } from './unauthorized-recorder.ts';
 
 export interface ShownCredentials {
   readonly api: 'pipelines' | 'track';
-  /** The header; empty where there was none. */
+  /** The header; empty if it is absent. */
   readonly authorization: string;
-  /** Undefined where it could not be read. */
+  /** Undefined if it could not be read. */
   readonly body: unknown;
 }
 
@@ -21,7 +21,7 @@ export function findShown(keys: KeyRing, shown: ShownCredentials): Authenticatio
   return keys.authenticateWriteKey(writeKeyIn(shown));
 }
 
-/** The key in the body; empty where there is none. */
+/** The key in the body; empty if the body has no key. */
 function writeKeyIn({ body }: ShownCredentials): string {
   const writeKey =
     typeof body === 'object' && body !== null
@@ -32,7 +32,7 @@ function writeKeyIn({ body }: ShownCredentials): string {
 
 const HINT_LENGTH = 4;
 
-/** For the log: a mistyped key of a permissive call is answered 200, and nobody else would see it. */
+/** For the log: a mistyped key of a permissive call is answered 200, so its sender does not see the refusal. */
 export function refusalOf(keys: KeyRing, shown: ShownCredentials): Refusal {
   const hint =
     shown.authorization === ''

@@ -10,13 +10,13 @@ import type { Operation } from '@sluice/domain/operations/operation';
 /** Issues of credentials that name no workspace at all. */
 const NO_ENVIRONMENT_ID = 0;
 
-/** Why credentials opened nothing. */
+/** The reason of a refusal of credentials. */
 export type RefusalReason =
-  /** None were sent. */
+  /** The call had no credentials. */
   | 'missing'
   /** Mistyped, revoked, or of another installation. */
   | 'not_in_force'
-  /** A Pipelines key that no identify call has tested yet: it opens nothing else. */
+  /** A Pipelines key that no identify call has tested yet: it is refused for all other calls. */
   | 'untested_key'
   /** The demo's, through a proxy or for a host that is not this machine. */
   | 'demo_elsewhere';
@@ -44,7 +44,7 @@ const MESSAGES: ReadonlyMap<RefusalReason, string> = new Map([
 ]);
 
 export class UnauthorizedRecorder {
-  /** Since the start, for `/metrics`. Permissive calls among them were answered 200, and nothing of them was taken. */
+  /** Since the start, for `/metrics`. Permissive calls among them were answered 200, and not taken. */
   readonly reasonCounts = new Map<RefusalReason, number>([
     ['missing', 0],
     ['not_in_force', 0],
@@ -57,7 +57,7 @@ export class UnauthorizedRecorder {
     { environmentId: number; source: string; message: string; count: number }
   >();
 
-  /** `environmentId` where the site id was one of ours. */
+  /** `environmentId` is set if the site id was one of ours. */
   record(source: string, environmentId = NO_ENVIRONMENT_ID, refusal?: Refusal): void {
     if (refusal !== undefined) {
       const { reason } = refusal;
@@ -71,14 +71,14 @@ export class UnauthorizedRecorder {
     else this.#counts.set(key, { environmentId, source, message, count: 1 });
   }
 
-  /** Takes what the log has not said yet. */
+  /** Takes the counts that the log does not have yet. */
   takeSummary(): RefusalSummary | undefined {
     const summary = this.#summary;
     this.#summary = undefined;
     return summary;
   }
 
-  /** Takes what was counted since the last call. */
+  /** Takes the counts since the last call. */
   take(receivedAtMs: number): Operation[] {
     const counted = [...this.#counts.values()];
     this.#counts.clear();

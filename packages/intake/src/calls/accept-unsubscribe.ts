@@ -1,16 +1,14 @@
 /**
- * The use case of `POST /unsubscribe/{delivery_id}`: the link in a message, which needs no
- * credentials, so the delivery has to tell whose it is.
+ * The use case of `POST /unsubscribe/{delivery_id}`, the link in a message.
  *
- * The workspace is never guessed. Delivery ids are the senders' own and may be the same in two
- * workspaces: then nothing is done, the caller hears 400 and each of the workspaces finds an
- * `identifier_conflict` in its issues. Doing it in all of them would let a click on one tenant's
- * message change another tenant's person. A caller who sends Track credentials (the clients do) is
- * asking in that workspace alone: another workspace that uses the same ids cannot stand in the way.
+ * It needs no credentials, so the delivery has to identify the workspace. The workspace is never guessed. Delivery ids
+ * are the senders' own and may be the same in two workspaces. Then the call is refused with 400 and each of the
+ * workspaces finds an `identifier_conflict` in its issues: a click on one tenant's message must not change another
+ * tenant's person. A caller with Track credentials (the clients send them) asks in that workspace alone, so another
+ * workspace with the same ids does not matter.
  *
- * The only call that asks Postgres. It is rare, waits by itself and holds nobody up: only so many are under way at a
- * time, each has a deadline, and beyond either bound it is answered 503. A delivery is known once the first metric
- * about it has been processed.
+ * The only call that asks Postgres. No other call waits for it: few are under way at a time, each has a deadline, and
+ * beyond either bound it gets 503. A delivery is known after its first metric was processed.
  *
  * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
  */
@@ -23,7 +21,7 @@ import { sizeBytesMaxOf } from './strict-mode.ts';
 import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface DeliveryLookup {
-  /** At least two of them, where there are two. */
+  /** At least two of them, if there are two. */
   readonly listWorkspacesOfDelivery: (deliveryId: string) => Promise<readonly number[]>;
   readonly hasDelivery: (environmentId: number, deliveryId: string) => Promise<boolean>;
 }
@@ -43,7 +41,7 @@ export function createAccept(
     if (submission.call.workspaceFrom === 'credentials') {
       return acceptCall(deps, submission, answer);
     }
-    // The issues are those of any workspace: the body is judged before Postgres is asked.
+    // The issues are the same for any workspace: the body is judged before Postgres is asked.
     const issues = parse(deps, submission, 0).issues.filter(isError);
     if (issues.length > 0) {
       const caller = deps.keys.authenticateTrack(submission.authorization);
@@ -70,7 +68,7 @@ async function workspacesOf(
   { hasDelivery, listWorkspacesOfDelivery }: DeliveryLookup,
   { authorization, mayUseDemo, parameters: [deliveryId = ''] }: Submission,
 ): Promise<readonly number[]> {
-  // Credentials that open nothing are passed over, since the call needs none.
+  // Refused credentials are ignored, since the call needs no credentials.
   const caller = keys.authenticateTrack(authorization);
   if (caller.outcome === 'unknown' || (caller.workspace.isDemo && !mayUseDemo()))
     return listWorkspacesOfDelivery(deliveryId);

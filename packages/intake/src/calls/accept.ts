@@ -1,11 +1,11 @@
 /**
  * The use case of intake (step 5): one call in, one outcome out.
  *
- * authenticate (2) → rate (3) → parse (4) → group commit (6). It knows no HTTP: `answer.ts` (8) maps
- * the outcome to a status, after the flush has been made durable.
+ * authenticate (2) → rate (3) → parse (4) → group commit (6). It is independent of HTTP: `answer.ts` (8) maps the
+ * outcome to a status, after the flush has been made durable.
  *
- * Permissive mode (Pipelines without `X-Strict-Mode`) answers `accepted` whatever was wrong and
- * records it; what is recorded travels in the same commit batch as what was taken, so it is as durable.
+ * Permissive mode (Pipelines without `X-Strict-Mode`) answers `accepted` to a faulty call too, and records the faults.
+ * The records travel in the same commit batch as the accepted operations, so they are as durable.
  *
  * Callback instead of a promise: at 100,000 calls/s the promise alone would cost 5 % of the core.
  *
@@ -34,10 +34,10 @@ import { publishingToo, TailedCall } from './tailed-call.ts';
 
 export interface Submission {
   readonly call: Call;
-  /** The `Authorization` header; empty where there was none. */
+  /** The `Authorization` header; empty if the call has no such header. */
   readonly authorization: string;
   readonly isStrict: boolean;
-  /** Whether it comes from where a credential of the demo opens something. */
+  /** True if the demo's credentials may be used for the call. */
   readonly mayUseDemo: () => boolean;
   readonly body: Body;
   /** From the path, percent-decoded. */
@@ -59,9 +59,9 @@ export interface AcceptDependencies {
     environmentId: number | undefined,
     refusal?: Refusal,
   ) => void;
-  /** Counts what was refused and told its sender; the recorder writes it with others like it. */
+  /** Counts refusals that were reported to their sender; the recorder writes each with others like it. */
   readonly recordRefusal?: (workspace: Workspace, source: string, issues: readonly Issue[]) => void;
-  /** Readers of the live tail of the workspace get what became of the call. */
+  /** Readers of the workspace's live tail get the result of the call. */
   readonly tail?: TailPublisher;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
   readonly saveTestedKey?: (key: TestKey) => void;
@@ -72,7 +72,7 @@ export interface AcceptDependencies {
   readonly newId: () => string;
 }
 
-/** What one recorded issue counts for in the memory bound: about what it takes. */
+/** Size of one recorded issue for the memory bound: about its real one. */
 const RECORD_SIZE_BYTES = 1_024;
 
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
@@ -81,7 +81,7 @@ export const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 /**
  * Takes one call. `answer` is called exactly once, now or after the commit.
  *
- * @returns a promise where its items are read one by one: the body is needed until it resolves.
+ * @returns a promise if its items are read one by one: the body is needed until it resolves.
  */
 export function acceptCall(
   deps: AcceptDependencies,
@@ -184,7 +184,7 @@ async function acceptInSteps(
   }
 }
 
-/** What was found is committed or refused. */
+/** Commits or refuses the parsed operations. */
 function conclude(
   deps: AcceptDependencies,
   { submission, workspace, receivedAtMs, sizeBytes, answer: answerCall }: Taking,
@@ -266,7 +266,7 @@ const shownBy = ({ call, authorization, body }: Submission): ShownCredentials =>
   body: body.outcome === 'read' ? body.value : undefined,
 });
 
-/** In permissive mode too: 200 would tell whoever tries the demo that it works. */
+/** In permissive mode too: after a 200 a person who tries the demo would believe that it works. */
 function refuseDemo(
   { recordUnauthorized }: AcceptDependencies,
   { call, authorization }: Submission,
@@ -285,7 +285,7 @@ function refuseUnknown(
   answer: AnswerCall,
 ): void {
   const { call, authorization, body, isStrict } = submission;
-  // The key may be in a body that cannot be read: saying what is wrong with the body is more use than 401.
+  // The key may be in a body that cannot be read: the fault of the body is more use than 401.
   if (call.api === 'pipelines' && isStrict && authorization === '' && body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict));
     answer({ outcome: 'rejected', issues: [issue] });
@@ -296,8 +296,8 @@ function refuseUnknown(
 }
 
 /**
- * In strict mode and on the Track API nothing is taken and the caller is told. In permissive mode it is recorded and
- * the caller hears "accepted".
+ * In strict mode and on the Track API the call is refused, and the caller gets the reason. In permissive mode it is
+ * recorded and the caller gets "accepted".
  */
 function refuse(
   deps: AcceptDependencies,
@@ -317,7 +317,7 @@ function refuse(
   }
 }
 
-/** Answers `outcome` once the operations are durable, or `overloaded` where they cannot be made so. */
+/** Answers `outcome` once the operations are durable, or `overloaded` if they cannot be made so. */
 export function commit(
   deps: AcceptDependencies,
   operations: readonly Operation[] | OperationWriter,

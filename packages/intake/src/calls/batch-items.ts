@@ -1,6 +1,7 @@
 /**
- * A large batch, whose items are read and parsed one by one, in turns: no body takes the event loop for longer than an
- * item does, which is 64 KB at most.
+ * A large batch, whose items are read and parsed in turns.
+ *
+ * They are read one by one, so no body takes the event loop for longer than an item does, which is 64 KB at most.
  *
  * Before: `exchange.ts`, whose turn it is. After: `accept.ts`, which parses the items.
  */
@@ -13,7 +14,7 @@ import { BatchSplitter, type ItemPlace } from './split-batch.ts';
 
 /** Between two looks at the clock: some 0.1 ms. */
 const STEP_SIZE_BYTES = 64 * 1_024;
-/** Of what a batch has beside its items: as much as one call may have. */
+/** Size of a batch without its items: as much as one call may have. */
 const ENVELOPE_SIZE_BYTES_MAX = 64 * 1_024;
 
 /** The body, with its `items` and an empty `batch`. Undefined: the sender is gone. */
@@ -40,7 +41,7 @@ function bodyOf(
 ): Body {
   const { itemCount } = splitter;
   const sizeBytes = bytes.length;
-  // The parser says what it must be.
+  // The parser reports the expected type.
   if (splitter.isNoObject) return { outcome: 'read', value: [], sizeBytes, hasEscapes: false };
   if (!splitter.isWhole) {
     const { brokenAt } = splitter;
@@ -90,7 +91,7 @@ class SplitItems implements BatchItems {
     const place = this.#places[index];
     if (place === undefined) throw new RangeError(`item ${index} was not kept`);
     const { start, end, sizeBytesMin } = place;
-    // A look at its size costs nothing; one of 4 MB would take 0.2 s to be read.
+    // A look at its size is cheap; an item of 4 MB would take 0.2 s to be read.
     if (sizeBytesMin > sizeBytesMax) return undefined;
     const { value, faults } = readItem(this.#bytes.subarray(start, end), start, this.#mayRepeatKey);
     if (faults.length > 0) this.#faults.set(index, faults);

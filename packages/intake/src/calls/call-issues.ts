@@ -1,5 +1,5 @@
 /**
- * What is wrong with a body before any parser sees it, and issues as the operations that record them.
+ * Faults of an unread body, and records of issues.
  *
  * Beside `accept.ts` (step 5), for all use cases that take calls.
  */
@@ -22,7 +22,7 @@ function itemCountOf(value: unknown): number {
   return Array.isArray(batch) ? batch.length : 1;
 }
 
-/** What is wrong with a body that could not be read. `subject`: what its sender calls it. */
+/** The fault of a body that could not be read. `subject`: its sender's word for it. */
 export function bodyIssue(
   body: Exclude<Body, { outcome: 'read' }>,
   sizeBytesMax: number,
@@ -53,7 +53,7 @@ function tooLargeMessage(
   return `the ${subject} is larger than ${sizeBytesMax / 1024} KB`;
 }
 
-/** So that the log says whose calls they were. */
+/** So that the log has the credential of the calls. */
 export const withCredential = (issue: Issue, { credentialId }: Workspace): Issue =>
   credentialId === undefined ? issue : { ...issue, credentialId };
 

@@ -58,33 +58,36 @@ export interface Call {
   /** In the issues log: `pipelines.track`, `track.v2.batch`, … */
   readonly name: string;
   readonly api: 'pipelines' | 'track';
-  /** `delivery`: nobody's credentials are asked for, the delivery in the path tells the workspace (`accept-unsubscribe.ts`). */
+  /**
+   * `delivery`: the call needs no credentials, and the delivery in the path identifies the workspace
+   * (`accept-unsubscribe.ts`).
+   */
   readonly workspaceFrom: 'credentials' | 'delivery';
   /** Of the inflated body. */
   readonly sizeBytesMax: number;
   /** In strict mode. */
   readonly strictSizeBytesMax: number;
-  /** True where the body has a list of items, `batch`, of which a large one is read in turns. */
+  /** True if the body has a list of items, `batch`, of which a large one is read in turns. */
   readonly isBatch: boolean;
-  /** Where its body has its items; absent: it has none. */
+  /** The key of the items in its body; absent for a body without items. */
   readonly itemsKey?: ItemsKey;
-  /** Of a large body that is not read in turns; absent: 10,000. */
+  /** Of a large body that is not read in turns; 10,000 if absent. */
   readonly valueCountMax?: number;
-  /** True where items are refused one by one: 207 with the refused ones, the others taken. */
+  /** True if items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
-  /** `results`: what became of each item. */
+  /** `results`: the result of each item. */
   readonly success: 'object' | 'no-content' | 'results';
-  /** Set where its bodies may take the fast path (`fast-path.ts`): what they are read as. */
+  /** Set if its bodies may take the fast path (`fast-path.ts`): the form in which they are read. */
   readonly fastPathForm?: 'track' | 'batch';
   readonly parse: Parse;
-  /** Of a batch whose items are read one by one; set where `isBatch` is. */
+  /** Of a batch whose items are read one by one; set with `isBatch`. */
   readonly parseInSteps?: ParseInSteps;
 }
 
 export interface Route {
   readonly method: 'post' | 'put' | 'del';
   readonly pattern: string;
-  /** Query parameters that the parser gets after those of the path; an absent one is empty. */
+  /** Query parameters that the parser gets after the parameters of the path; an absent one is empty. */
   readonly query?: readonly string[];
   readonly call: Call;
 }
@@ -193,8 +196,8 @@ const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context
 });
 
 /**
- * With the Track API's credentials: a write key of the Pipelines API stands in pages that anybody can read, and who has one
- * may say what happened in a browser, not send to the workspace's customers.
+ * With the Track API's credentials: a write key of the Pipelines API stands in pages that anybody can read. Its owner
+ * may report events of a browser, but not send to the workspace's customers.
  */
 const publish: Call = {
   ...track('publish', (body, context) => parsePublish(body, context), {
@@ -264,7 +267,7 @@ export const createRoutes = (batchSizeBytesMax: number): readonly Route[] => [
 /** With the setting's default. */
 export const routes = createRoutes(PIPELINES_BATCH_SIZE_BYTES_MAX);
 
-/** One line of `POST /v1/stream`: the credentials say in which of the two APIs its lines are written. */
+/** One line of `POST /v1/stream`: the credentials decide in which of the two APIs its lines are written. */
 export const streamCalls: Readonly<Record<Call['api'], Call>> = {
   pipelines: {
     ...pipelines('track'),

@@ -1,11 +1,12 @@
 /**
- * How many calls a batch has that is too large to be read: whoever looks after the workspace is told how many are lost,
- * not that one body is.
+ * Number of calls in a batch that is too large.
  *
- * Counted as the bytes come, without keeping them: objects that are items of a list in the root's object, of which a batch has
- * one. 11 ms a megabyte (Node 22).
+ * The workspace's owner learns how many calls are lost, not only that one body is.
  *
- * Before: `exchange.ts` and `inflate-body.ts`, with what they drop. After: `call-issues.ts`.
+ * Counted as the bytes come, without keeping them: objects that are items of a list in the root's object, of which a
+ * batch has one. 11 ms a megabyte (Node 22).
+ *
+ * Before: `exchange.ts` and `inflate-body.ts`, with the bytes that they drop. After: `call-issues.ts`.
  */
 
 /** The levels around an item: the root's object and its list. */

@@ -1,8 +1,8 @@
 /**
  * The fast path of a simple track call: steps 2 to 6 without reading its body as a value.
  *
- * Declined is whatever needs the slow path of `accept.ts`: other calls, credentials that are not known or only
- * tested, a workspace that is tailed, a body that `fast-track-parser.ts` declines. Nothing has happened then.
+ * It declines every call that needs the slow path of `accept.ts`: other calls, credentials that are unknown or only
+ * tested, a workspace that is tailed, a body that `fast-track-parser.ts` declines. A declined call has had no effect.
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
@@ -14,17 +14,17 @@ import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import type { FastTrackParser } from '../commit/fast-track-parser.ts';
 
-/** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
+/** A call whose body is not compressed, or no longer. `exchange.ts` is one, so no further object is made for it. */
 export interface FastPathCaller extends CommitCaller {
   readonly call: Call;
-  /** The `Authorization` header; empty where there was none. */
+  /** The `Authorization` header; empty if the call has no such header. */
   readonly authorization: string;
   readonly isStrict: boolean;
   /** Looks for a key that an object has twice, as its mode wants it (`repeated-key.ts`). */
   mayRepeatKey(bytes: Uint8Array): boolean;
-  /** Whether it comes from where a credential of the demo opens something. */
+  /** True if the demo's credentials may be used for the call. */
   mayUseDemo(): boolean;
-  /** Set before anything is answered, where the workspace has a limit. */
+  /** Set before any answer, if the workspace has a limit. */
   standing: RateStanding | undefined;
   answer(outcome: Outcome): void;
 }
@@ -35,7 +35,7 @@ export interface FastPath {
    * not used after it returns.
    */
   take(caller: FastPathCaller, bytes: Uint8Array): boolean;
-  /** What a call that was committed, or could not be, is answered. */
+  /** The answer to a call that was committed, or could not be. */
   outcomeOf(committed: CommitOutcome): Outcome;
 }
 
@@ -58,7 +58,7 @@ export function createFastPath(deps: AcceptDependencies, parser: FastTrackParser
       receivedAtMs,
     );
     if (operations === undefined) return false;
-    // It is told by the slow path.
+    // The slow path reports it.
     if (caller.mayRepeatKey(bytes)) return false;
 
     caller.standing = deps.rateLimiter?.take(environmentId);

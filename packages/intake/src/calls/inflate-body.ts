@@ -1,8 +1,10 @@
 /**
- * Compressed bytes of a body → its bytes, on the thread pool and never past the size limit: a 1 MB bomb of 1 GB costs the
- * limit, or what is counted of a batch, a piece at a time.
+ * Inflates the bytes of a compressed body, on the thread pool.
  *
- * Before: `inflate-in-turn.ts` says whose turn it is. After: `read-body.ts`.
+ * It never goes past the size limit: a 1 MB bomb of 1 GB costs the limit, or the counted part of a batch, a piece at a
+ * time.
+ *
+ * Before: `inflate-in-turn.ts`, which gives it its turn. After: `read-body.ts`.
  */
 import { promisify } from 'node:util';
 import {
@@ -22,7 +24,7 @@ type Inflate = (
   options: ZlibOptions,
 ) => Promise<{ buffer: Uint8Array; engine: { bytesWritten: number } }>;
 
-/** With `info` they tell how many bytes they read, which the types do not know. */
+/** With `info` they return how many bytes they read, which the types do not know. */
 const inflaters = {
   gzip: promisify(gunzip) as unknown as Inflate,
   deflate: promisify(inflate) as unknown as Inflate,
@@ -30,9 +32,10 @@ const inflaters = {
 };
 
 /**
- * Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both.
+ * Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper, because clients send
+ * both.
  *
- * @param nextTurn - for counting the calls in what is too large; undefined: they are not counted.
+ * @param nextTurn - for counting the calls in a body that is too large. Undefined if they are not counted.
  */
 export async function inflateBody(
   bytes: Uint8Array,
@@ -58,7 +61,7 @@ export async function inflateBody(
   }
 }
 
-/** What zlib passes over: the body is longer than what was compressed, and nobody knows what the rest was. */
+/** zlib ignores this fault: the body is longer than its compressed data, and the rest is unknown. */
 export const trailingBytes = (encoding: 'gzip' | 'deflate'): string =>
   `the body is not valid ${encoding}: bytes follow its end`;
 
@@ -98,7 +101,7 @@ async function countInflated(
       if (sizeBytes >= COUNTED_SIZE_BYTES_MAX) break;
     }
   } catch {
-    // What it is worth is known up to here.
+    // The calls up to here are known.
   }
   return counter.count;
 }

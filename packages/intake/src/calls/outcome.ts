@@ -1,4 +1,4 @@
-/** What becomes of a call, and who is told. `accept.ts` decides it, `answer.ts` maps it to a status. */
+/** Outcome of a call, and its receivers. `accept.ts` decides it, `answer.ts` maps it to a status. */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { RateStanding } from '../auth/rate-limit.ts';
@@ -6,7 +6,7 @@ import { OperationWriter } from '../commit/operation-writer.ts';
 import type { Call } from './calls.ts';
 
 export type Outcome =
-  /** `items` where the sender is told what became of each. */
+  /** `items` if the sender gets the result of each. */
   | { readonly outcome: 'accepted'; readonly items?: readonly ItemResult[] }
   /** Some items of a batch were refused; the others are taken. */
   | {
@@ -15,19 +15,19 @@ export type Outcome =
       readonly items?: readonly ItemResult[];
     }
   | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
-  /** `message` where it is not that the credentials are missing or not in force. */
+  /** `message` if the reason is another than missing or unknown credentials. */
   | { readonly outcome: 'unauthorized'; readonly message?: string }
   | { readonly outcome: 'rate-limited' }
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
 
-/** What became of one message. */
+/** The result of one message. */
 export type ItemResult =
   | { readonly status: 'accepted'; readonly event_id: string }
   | { readonly status: 'refused'; readonly errors: readonly ItemError[] };
 
 interface ItemError {
   readonly field: string | null;
-  /** JSON pointer into the message, where the schema of its type refuses it. */
+  /** JSON pointer into the message, if the schema of its type refuses it. */
   readonly pointer?: string;
   readonly reason: string;
   readonly message: string;
@@ -37,7 +37,7 @@ type Accepted = Extract<Outcome, { outcome: 'accepted' }>;
 
 export const ACCEPTED: Accepted = { outcome: 'accepted' };
 
-/** With what became of each item, where the call answers that. */
+/** With the result of each item, if the call answers with results. */
 export const acceptedOutcome = (
   call: Pick<Call, 'success'>,
   operations: readonly Operation[] | OperationWriter,
@@ -65,7 +65,7 @@ function itemResults(operations: readonly Operation[], issues: readonly Issue[])
   });
 }
 
-/** `standing` where the workspace has a limit. */
+/** `standing` if the workspace has a limit. */
 export type AnswerCall = (outcome: Outcome, standing?: RateStanding) => void;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Body bytes → JSON value (step 1). What is only nearly JSON is read as far as that goes, with its faults.
+ * Body bytes → JSON value (step 1). A text that is only nearly JSON is read as far as possible, with its faults.
  *
  * Before: `exchange.ts` has collected the bytes, `inflate-body.ts` has inflated a compressed one. After: `accept.ts`.
  */
@@ -23,14 +23,14 @@ export type Body =
       readonly value: unknown;
       readonly sizeBytes: number;
       readonly hasEscapes: boolean;
-      /** Set where it is only nearly JSON (`domain/src/parsing/lenient-json.ts`). */
+      /** Set if it is only nearly JSON (`domain/src/parsing/lenient-json.ts`). */
       readonly faults?: JsonFaults;
-      /** Set where its `batch` is empty, and its items are read one by one (`batch-items.ts`). */
+      /** Set if its `batch` is empty, and its items are read one by one (`batch-items.ts`). */
       readonly inTurns?: ItemsInTurns;
     }
   /**
-   * `callCount`: how many calls are in it, where that was counted. `besideItemsMax`: set where it is too large for what it
-   * has beside its items, of which it may have so many bytes; `valueCountMax`: where it has more than so many values.
+   * `callCount` is the number of calls in it, if they were counted. `besideItemsMax` is set if the part beside its
+   * items is too large, to the bound in bytes. `valueCountMax` is set if it has too many values, to the bound.
    */
   | {
       readonly outcome: 'too-large';
@@ -47,17 +47,17 @@ export interface ItemsInTurns {
   readonly nextTurn: NextTurn;
 }
 
-/** Undefined: the sender is gone, and nothing is to be taken. */
+/** Undefined if the sender is gone, so that the call must not be taken. */
 export type NextTurn = () => Promise<{ isOver(): boolean } | undefined>;
 
-/** What cannot be inflated, or must not. */
+/** A body that cannot be inflated, or must not. */
 export type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-encoding' }>;
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'unsupported';
 
 /**
- * `Content-Encoding` as sent, a list in which empty members and `identity` say nothing (RFC 9110 §8.4); several codings at
- * once are not supported.
+ * `Content-Encoding` as sent, a list in which empty members and `identity` have no meaning (RFC 9110 §8.4); several
+ * codings at once are not supported.
  */
 export function readContentEncoding(header: string): ContentEncoding {
   if (header === '') return 'identity';
@@ -83,7 +83,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 const utf8OfItem = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none.
+ * Reads a body that is not compressed. An empty one reads as `undefined`: some calls have no body.
  *
  * @param itemsKey - undefined: it has no items. A fault in one of them is that item's.
  * @param mayRepeatKey - decides whether a key that an object has twice is looked for.
@@ -127,8 +127,8 @@ export function readBody(
 const VALUE_COUNT_MAX = 10_000;
 
 /**
- * As `readBody`, of a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte with nothing
- * but brackets would take 50 ms: it is refused by a look at its bytes.
+ * As `readBody`, for a call that is no batch and has a large body, by its lists of texts. A body of half a megabyte of
+ * brackets alone would take 50 ms: it is refused by a look at its bytes.
  */
 export function readLargeBody(
   bytes: Uint8Array,
@@ -137,7 +137,7 @@ export function readLargeBody(
 ): Body {
   let valueCount = 0;
   for (const byte of bytes)
-    // A comma, or an opening bracket or brace; in texts too, where they are rare.
+    // A comma, or an opening bracket or brace; in texts too, in which they are rare.
     if (byte === 0x2c || byte === 0x5b || byte === 0x7b) valueCount++;
   return valueCount > valueCountMax
     ? { outcome: 'too-large', valueCountMax }
@@ -145,7 +145,7 @@ export function readLargeBody(
 }
 
 /**
- * Reads one item of a batch. What is no JSON has no value.
+ * Reads one item of a batch. An item that is no JSON has no value.
  *
  * @param startsAt - its place in the body.
  */
@@ -175,21 +175,21 @@ function readLeniently(
   itemsKey: ItemsKey | undefined,
 ): Body | undefined {
   const read = readLenientJson(text, itemsKey);
-  // Anything else is no call, whatever is in it.
+  // Any other value is no call.
   return read && isJsonObject(read.value)
     ? { outcome: 'read', ...read, sizeBytes, hasEscapes: true }
     : undefined;
 }
 
 const WRONG_UNIT = WRONG_BYTE.charCodeAt(0);
-/** Characters that mean nothing to anybody, of as many bytes. */
+/** Characters without any meaning, of as many bytes. */
 const STAND_INS = ['\ufdd0', '\ufdd1', '\ufdd2', '\ufdd3'].map((text) => ({
   text,
   bytes: Buffer.from(text),
 }));
 
 /**
- * Bytes → text, with `WRONG_BYTE` for what is no UTF-8. U+FFFD that the sender wrote stays what it is: another character
+ * Bytes → text, with `WRONG_BYTE` for bytes that are no UTF-8. U+FFFD that the sender wrote stays: another character
  * stands in for it while the decoder writes its own, unless all of those are there too.
  */
 function decodeMarking(bytes: Uint8Array): string {
@@ -200,7 +200,7 @@ function decodeMarking(bytes: Uint8Array): string {
       if (copy[at] === 0xef && copy[at + 1] === 0xbf && copy[at + 2] === 0xbd)
         copy.set(standIn.bytes, at);
   const text = Buffer.from(new TextDecoder().decode(copy), 'utf16le');
-  // In place: of a body of nothing but wrong bytes `replaceAll` would take half a second.
+  // In place: for a body of wrong bytes alone `replaceAll` would take half a second.
   const units = new Uint16Array(text.buffer, text.byteOffset, text.length / 2);
   const standInUnit = standIn?.text.charCodeAt(0);
   for (let index = 0; index < units.length; index++) {
@@ -218,11 +218,11 @@ function jsonProblem(error: unknown): string {
   return message.startsWith('Unexpected end') ? 'it ends too early' : 'it cannot be parsed';
 }
 
-/** @param callCount - undefined where the calls in it were not counted. */
+/** @param callCount - undefined if the calls in it were not counted. */
 export const tooLarge = (callCount: number | undefined): Body =>
   callCount === undefined ? { outcome: 'too-large' } : { outcome: 'too-large', callCount };
 
-/** As where a client percent-encodes bytes of another encoding than UTF-8. */
+/** Used if a client percent-encodes bytes of another encoding than UTF-8. */
 export const UNREADABLE_PATH: Body = {
   outcome: 'invalid-encoding',
   message: 'the path is not valid percent-encoding of UTF-8',

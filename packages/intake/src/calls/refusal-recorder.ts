@@ -1,9 +1,9 @@
 /**
- * Calls that strict mode and the Track API refused, counted in memory and recorded once a second: their senders were told,
- * and whoever looks after the workspace finds them in the issues log too.
+ * Counts of refused calls, recorded once a second.
  *
- * A refused call was not taken, so it may not cost what a taken one does: a million of a kind are one row with a
- * count, and beyond a number of kinds a second nothing is remembered of a field. The price: a crash forgets at most a
+ * Strict mode and the Track API refuse them with an answer to their sender; the workspace's owner finds them in the
+ * issues log too. A refused call was not taken, so it may not cost as much as a taken one: a million of a kind are one
+ * row with a count. Beyond a number of kinds a second the field is not recorded. The price: a crash forgets at most a
  * second of them.
  *
  * Before: `accept.ts`, `stream/take-stream.ts`. After: `commit/batcher.ts`.
@@ -32,7 +32,7 @@ export class RefusalRecorder {
     for (const issue of issues) this.#count(workspace, source, issue);
   }
 
-  /** Takes what was counted since the last call. */
+  /** Takes the counts since the last call. */
   take(receivedAtMs: number): RecordIssue[] {
     const counted = [...this.#counts.values()];
     this.#counts.clear();

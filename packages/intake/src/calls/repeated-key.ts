@@ -1,15 +1,15 @@
 /**
- * Whether an object has a key twice: of two equal keys `JSON.parse` takes the last value and says nothing.
+ * Search for a key that an object has twice: `JSON.parse` silently takes the last value.
  *
- * One pass over the bytes takes a quarter of the time of `JSON.parse`: 31 µs of 119 for a batch of 100 identify calls (30 KB), 0.5 of
- * the 13 µs of a track call (Node 22). The name of the key is found afterwards, by `domain/src/parsing/lenient-json.ts`.
+ * One pass over the bytes takes a quarter of the time of `JSON.parse`: 31 µs of 119 for a batch of 100 identify calls
+ * (30 KB), 0.5 of the 13 µs of a track call (Node 22). The name of the key is found afterwards, by
+ * `domain/src/parsing/lenient-json.ts`.
  *
- * In strict mode each body is looked at, because it is refused. In permissive mode the last value counts, and the look is for an
- * issue alone: it must not cost what it is worth, 4 to 7 % of intake. So intake looks at as many bytes a second as 0.5 % of a core
- * can read: at every call of an ordinary installation (4,500 track calls, or 33 batches of 100), and at a part of them beyond.
- * That is for all workspaces together: a call that is not looked at loses nothing but the issue.
- *
- * Before: `read-body.ts`.
+ * In strict mode each body is searched, because it is refused. In permissive mode the last value counts, and the search
+ * is for an issue alone: it must not cost 4 to 7 % of intake. So intake searches as many bytes a second as 0.5 % of a
+ * core can read: every call of an ordinary installation (4,500 track calls, or 33 batches of 100), and a part of them
+ * beyond. That is for all workspaces together: a call that is not searched loses only the issue. Before:
+ * `read-body.ts`.
  */
 
 const QUOTE = 0x22;
@@ -32,7 +32,7 @@ const hashes = new Int32Array(KEY_COUNT_MAX);
 
 /**
  * @param bytes - valid JSON.
- * @returns true also where it was not looked at to the end: an escape in a key, more levels or keys than the bounds, two hashes
+ * @returns true also if the search stopped early: an escape in a key, more levels or keys than the bounds, two hashes
  * that are equal by chance.
  */
 export function mayRepeatKey(bytes: Uint8Array): boolean {
@@ -85,11 +85,11 @@ export function mayRepeatKey(bytes: Uint8Array): boolean {
 export type KeyLook = (bytes: Uint8Array) => boolean;
 
 const BYTES_PER_SECOND = 1_000_000;
-/** What is saved up while little comes: the largest batch of permissive mode. */
+/** Bytes that are saved up while few calls come: the largest batch of permissive mode. */
 const SAVED_BYTES_MAX = 4_000_000;
 /** A body with such a key is read once more, for its place: 20 ms a megabyte (`domain/src/parsing/lenient-json.ts`). */
 const LOOKS_PER_READING = 10;
-/** While nothing is left: a clock costs more than the rest of a call that is not looked at. */
+/** While no bytes are left: a clock costs more than the rest of a call that is not searched. */
 const CALLS_PER_LOOK_AT_CLOCK = 16;
 
 /** Of one process. */
@@ -123,5 +123,5 @@ export class RepeatedKeyLooks {
   }
 }
 
-/** The look of a body of which no fault but a wrong syntax is told. */
+/** The search for a body in which only wrong syntax is reported. */
 export const NO_LOOK: KeyLook = () => false;

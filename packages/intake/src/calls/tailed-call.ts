@@ -1,8 +1,8 @@
 /**
- * Publishes to the live tail of a workspace what became of a call (`GET /v1/stream` of the API).
+ * Publishes the result of a call to the workspace's live tail.
  *
- * Made for a call only if its workspace is tailed. Published once the call is answered, so that a
- * line that says `accepted` means that it is on disk.
+ * Made for a call only if its workspace is tailed (`GET /v1/stream` of the API). Published once the call is answered,
+ * so that a line with `accepted` means that it is on disk.
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
@@ -26,7 +26,7 @@ export class TailedCall {
     this.#atMs = atMs;
   }
 
-  /** What was found in it, before it is answered. */
+  /** Its operations and issues, before it is answered. */
   found(operations: readonly Operation[], issues: readonly Issue[]): void {
     this.#operations = operations;
     this.#issues = issues;
@@ -39,7 +39,7 @@ export class TailedCall {
       case 'accepted':
       case 'partly-accepted':
         return [
-          // What was recorded is among the issues.
+          // Recorded issues are among the issues.
           ...this.#operations
             .filter(({ type }) => type !== 'issue.record')
             .map((operation) => lineOfOperation(operation, 'accepted', this.#source)),

@@ -1,9 +1,10 @@
 /**
- * Calls that wait to be admitted (`admission.ts`): a line for each workspace, in the order in which they came. The workspaces
- * take turns.
+ * Calls that wait to be admitted (`admission.ts`): a line for each workspace, in the order in which they came. The
+ * workspaces take turns.
  *
- * A group has a buffer for each shard, 4 KB for operations of 200 bytes, so what waits takes up to twenty times the size of
- * its requests. The pending bytes (`INTAKE_PENDING_SIZE_BYTES_MAX`) have the requests; the rest is counted here.
+ * A group has a buffer for each shard, 4 KB for operations of 200 bytes, so a waiting group takes up to twenty times
+ * the size of its requests. The pending bytes (`INTAKE_PENDING_SIZE_BYTES_MAX`) have the requests; the rest is counted
+ * here.
  *
  * Between `batcher.ts`, which fills the lines, and its flushes.
  */
@@ -22,7 +23,7 @@ export class AdmissionLines {
   /** A `Map` keeps the order of insertion; a workspace is inserted again behind the others. No line is empty. */
   readonly #lines = new Map<number, CommitGroup[]>();
   readonly #pending: Pick<SharedCapacity, 'hold' | 'release'>;
-  /** By group: bytes that it holds beside those of its requests, as they were counted last. */
+  /** By group: bytes that it holds beside its requests' bytes, as they were counted last. */
   readonly #excessSizes = new Map<CommitGroup, number>();
   #operationCount = 0;
 
@@ -40,20 +41,20 @@ export class AdmissionLines {
     return this.#operationCount;
   }
 
-  /** Operations that are admitted before what the workspace sends next, as lines take turns: as many of each line. */
+  /** Operations that are admitted before the workspace's next call, as lines take turns: as many of each line. */
   countBefore(environmentId: number): number {
     const own = this.#lines.get(environmentId) ?? [];
     return own.reduce((sum, group) => sum + group.operationCount, 0) * this.#lines.size;
   }
 
-  /** True where calls of the workspace wait: what it sends next comes behind them. */
+  /** True if calls of the workspace wait: its next call comes behind them. */
   has(environmentId: number): boolean {
     return this.#lines.has(environmentId);
   }
 
   /**
-   * The group that takes a call of so many operations: the last one of the workspace's line, or a new one where that has
-   * `groupCountMax` operations. What the call brings is counted when the next one joins.
+   * The group that takes a call of so many operations: the last one of the workspace's line, or a new one if that has
+   * `groupCountMax` operations. The call's operations are counted when the next one joins.
    */
   join(
     environmentId: number,
@@ -77,7 +78,7 @@ export class AdmissionLines {
     return group;
   }
 
-  /** Takes groups as long as `mayTake` says so, which is told what is taken already. */
+  /** Takes groups as long as `mayTake` allows; it gets the groups that are taken already. */
   take(mayTake: (next: CommitGroup, taken: Taken) => boolean): CommitGroup[] {
     const groups: CommitGroup[] = [];
     const taken = { operationCount: 0, sizeBytes: 0 };

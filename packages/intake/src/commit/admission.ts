@@ -1,19 +1,14 @@
 /**
- * Admits to the queues what workspaces send that send much, while others send too: as much at a time as keeps the time
- * until it is applied within two or three times of the usual. Else a workspace that sends faster than the workers apply
- * has the calls of all others wait behind its own, for as long as that is: 8 s in the middle of 300 calls, 21 s at their
- * end (`npm run bench -- neighbour`).
+ * Admits calls of busy workspaces while other workspaces send too.
  *
- * ```
- *   call ─▶ sends little, or is the only one ─────────────────────────────▶ next flush
- *      └──▶ sends much beside others ─▶ line of its workspace ─ window free ─▶ next flush, behind the others' calls
- * ```
- *
- * What waits in a line is not answered yet, so a sender of any number of connections becomes as fast as the workers. The calls
- * of one workspace keep their order. Where workers apply nothing at all, as during an outage, nobody waits for them, nor
- * until they have caught up. A shard that stands still while others do not is not waited for, then too.
- *
- * `batcher.ts` has the lines; this knows who sends much, and what of it is not applied.
+ * Such a call waits in a line of its workspace until the window is free, and goes behind the other calls of the next
+ * flush. The window keeps the time until calls are applied within two or three times of the usual. Else a workspace
+ * that sends faster than the workers apply would have all others' calls wait behind its own: 8 s in the middle of 300
+ * calls, 21 s at their end (`npm run bench -- neighbour`). A waiting call is not answered yet, so a sender with any
+ * number of connections becomes as fast as the workers. The calls of one workspace keep their order. If workers apply
+ * no calls at all, as during an outage, no call waits for them, nor until they have caught up. A shard that stands
+ * still while others do not is not waited for either. `batcher.ts` has the lines; this has the busy workspaces, and
+ * their unapplied operations.
  */
 import {
   ADMISSION_WINDOW_MIN,
@@ -28,9 +23,9 @@ import { STALLED_AFTER_MS, StalledShards } from './stalled-shards.ts';
 export interface AdmissionOptions {
   /** No other workspace could want any. */
   readonly isAlone: () => boolean;
-  /** Those of some commit batches that are not applied. */
+  /** The commit batches among some that are not applied. */
   readonly listQueued: (batches: readonly QueuedBatch[]) => Promise<ReadonlySet<string>>;
-  /** Which commit batches stand first in the queue of each shard: another text after each that is taken. */
+  /** The first commit batches in the queue of each shard: another text after each that is taken. */
   readonly readHeads: () => Promise<readonly string[]>;
   /** Something is to be looked at. */
   readonly wake: () => void;
@@ -42,12 +37,12 @@ export interface AdmissionOptions {
   readonly turnNow: () => number;
 }
 
-/** What of a flush is watched. */
+/** The watched part of a flush. */
 interface Watched {
   batches: readonly QueuedBatch[];
   /** So many they were at first. */
   readonly batchCount: number;
-  /** Of those that waited to be admitted; 0: a sample of what nobody waited for. */
+  /** Operations that waited to be admitted; 0 for a sample without waiting operations. */
   readonly operationCount: number;
   readonly atMs: number;
   readonly isLimiting: boolean;
@@ -57,27 +52,27 @@ interface Watched {
 const HALF_LIFE_MS = 150;
 /** As they count: less of one workspace, some 2,000 small events a second, keeps no worker busy. */
 const MUCH_SIZE_BYTES = 100_000;
-/** A workspace that was quiet for so long wants nothing. */
+/** A workspace that was quiet for so long wants no capacity. */
 const WANTED_FOR_MS = 10_000;
 /** A worker applies a small commit batch in 5 ms or more. */
 const LOOK_INTERVAL_MS = 10;
 const IDLE_INTERVAL_MS = 1_000;
 const SAMPLE_INTERVAL_MS = 1_000;
-/** Of the time, for the broker to answer: on Postgres that takes long where it is busy. */
+/** Share of the time in which the broker answers: on Postgres that takes long if it is busy. */
 const ASKING_SHARE_MAX = 0.1;
 /** However long one answer took: a pause of this process is no slow broker. */
 const SLOW_LOOK_INTERVAL_MS = 100;
-/** Where nothing of what was admitted is applied for so long, the heads of the queues are looked at, each time after so long. */
+/** If no admitted operation is applied for so long, the heads of the queues are looked at, each time after so long. */
 const HEADS_LOOK_INTERVAL_MS = 250;
 /** Catching up goes on from one round to the next as long as each is so much shorter, and until one is short. */
 const ROUND_SHRINKS_BELOW = 0.75;
 const ROUND_MS_MIN = 500;
 /** A sender waits so long at most, as far as is known: before most clients give a call up. */
 const WAIT_MS_MAX = 5_000;
-/** What was applied counts for about so long: a pause of a second changes little. */
+/** Applied operations count for about so long: a pause of a second changes little. */
 const RATE_OVER_MS = 5_000;
 
-/** What a workspace sent of late. */
+/** Bytes that a workspace sent of late. */
 interface Recent {
   sizeBytes: number;
   atMs: number;
@@ -90,7 +85,7 @@ export class Admission {
   readonly #options: AdmissionOptions;
   /** By workspace. No more than there are keys. */
   readonly #recent = new Map<number, Recent>();
-  /** Who sent last, and who of the others did. */
+  /** The last sender, and the last one of the others. */
   #last = { environmentId: -1, atMs: -Infinity };
   #lastOther = { environmentId: -1, atMs: -Infinity };
   #window = ADMISSION_WINDOW_START;
@@ -102,9 +97,9 @@ export class Admission {
   #sampledAtMs = -Infinity;
   readonly #stalled = new StalledShards();
   #progressAtMs = -Infinity;
-  /** Of those that were admitted: how many are applied, a decaying count, from when and until when it is counted. */
+  /** Admitted operations that are applied: a decaying count, with the start and the end of the count. */
   #rate = { operationCount: 0, sinceMs: 0, atMs: 0 };
-  /** Workers apply nothing, or the broker does not answer; or they have not caught up since. */
+  /** Workers apply no operations, or the broker does not answer; or they have not caught up since. */
   #isOpen = false;
   #isCatchingUp = false;
   #round = { atMs: 0, beforeMs: Infinity };
@@ -116,9 +111,9 @@ export class Admission {
     this.#options = options;
   }
 
-  /** Counts a call. @returns true where it must wait to be admitted. */
+  /** Counts a call; true if it must wait to be admitted. */
   mustWait(environmentId: number, sizeBytes: number): boolean {
-    // What intake itself writes down is no sender.
+    // Operations that intake itself records have no sender.
     if (sizeBytes === 0 || this.#options.isAlone()) return false;
     const nowMs = this.#options.turnNow();
     if (this.#last.environmentId === environmentId) this.#last.atMs = nowMs;
@@ -140,7 +135,7 @@ export class Admission {
     return recent.sizeBytes > MUCH_SIZE_BYTES && this.#lastOther.atMs >= nowMs - WANTED_FOR_MS;
   }
 
-  /** True where a workspace sends much, and another one sends too. */
+  /** True if a workspace sends much, and another one sends too. */
   sendsMuch(environmentId: number): boolean {
     const nowMs = this.#options.monotonicNow();
     const other = this.#last.environmentId === environmentId ? this.#lastOther : this.#last;
@@ -160,21 +155,24 @@ export class Admission {
     return Math.ceil(this.#window / 2);
   }
 
-  /** So many more may be admitted now, beside those that go with the same flush. One group always may, if no other waits. */
+  /**
+   * True if so many more may be admitted now, beside the ones of the same flush. One group always may, if no other
+   * waits.
+   */
   mayAdmit(operationCount: number, besideCount: number): boolean {
     const waitingCount = this.#unappliedCount + besideCount;
     return this.#isOpen || waitingCount === 0 || waitingCount + operationCount <= this.#window;
   }
 
   /**
-   * True where a call may join a line before which so many operations are admitted. Otherwise its sender would wait for
-   * too long, by the latest time and by what was applied of late: after a pause of the workers the first is long, and at
-   * the beginning the second is little.
+   * True if a call may join a line before which so many operations are admitted. Otherwise its sender would wait for
+   * too long, by the latest time and by the operations applied of late. After a pause of the workers the first is long,
+   * and at the beginning the second is little.
    */
   mayJoin(operationCount: number): boolean {
     if (this.#isOpen || operationCount === 0) return true;
     const nowMs = this.#options.monotonicNow();
-    // Until a time is known, that of what is not applied yet.
+    // Until a time is known, the age of the oldest unapplied flush.
     const latestMs = this.#appliedAfterMs || nowMs - (this.#watched[0]?.atMs ?? nowMs);
     const byLatestMs = (operationCount / this.#window) * latestMs;
     const byRateMs = operationCount / this.#operationsAMs(nowMs);
@@ -183,12 +181,12 @@ export class Admission {
 
   #operationsAMs(nowMs: number): number {
     const { operationCount, sinceMs, atMs } = this.#rate;
-    // What is counted for less than that has not decayed so far.
+    // A count over a shorter time has not decayed so far.
     const overMs = RATE_OVER_MS * (1 - Math.exp((sinceMs - nowMs) / RATE_OVER_MS));
     return overMs <= 0 ? 0 : (operationCount * Math.exp((atMs - nowMs) / RATE_OVER_MS)) / overMs;
   }
 
-  /** The broker has a flush without any that waited: once in a while its time tells what is usual. */
+  /** The broker has a flush without waiting operations: once in a while its time shows the usual one. */
   sample(batches: readonly QueuedBatch[], operationCount: number): void {
     const atMs = this.#options.monotonicNow();
     if (this.#watched.length > 0 || atMs - this.#sampledAtMs < SAMPLE_INTERVAL_MS) return;
@@ -197,7 +195,7 @@ export class Admission {
     this.#watch({ batches, operationCount: 0, atMs, isLimiting: false });
   }
 
-  /** The broker has those that were admitted. @param isLimiting - more wait in the lines. */
+  /** The broker has the admitted batches. @param isLimiting - more wait in the lines. */
   admitted(batches: readonly QueuedBatch[], operationCount: number, isLimiting: boolean): void {
     if (this.#isOpen) {
       this.#latest = batches;
@@ -225,7 +223,7 @@ export class Admission {
     return Math.max(intervalMs, askingMs);
   }
 
-  /** Looks at what has been applied of what was admitted. */
+  /** Looks which of the admitted batches are applied. */
   async look(): Promise<void> {
     const asked = this.#watched.flatMap(({ batches }) => batches);
     if (asked.length === 0) return;
@@ -242,13 +240,13 @@ export class Admission {
       } else if (monotonicNow() - this.#progressAtMs >= HEADS_LOOK_INTERVAL_MS)
         await this.#lookAtHeads();
     } catch {
-      // The committer tells of a broker that does not answer.
+      // The committer logs a broker that does not answer.
       this.#isOpen = true;
     }
     onCapacity();
   }
 
-  /** @returns true where one of those that were asked for is applied. */
+  /** @returns true if one of the batches that were asked for is applied. */
   #remove(asked: ReadonlySet<QueuedBatch>, queued: ReadonlySet<string>, halfMs: number): boolean {
     const nowMs = this.#options.monotonicNow();
     let isProgress = false;
@@ -258,7 +256,7 @@ export class Admission {
       each.batches = left;
       const ageMs = nowMs - each.atMs;
       if (left.length > 0 && (this.#isOpen || ageMs < STALLED_AFTER_MS)) return true;
-      // Where others are applied, what is left is of shards that stand still, and the others are not to wait for them.
+      // If others are applied, the rest is of shards that stand still, and the others must not wait for them.
       if (left.length < each.batchCount)
         for (const { shard } of left) this.#stalled.add(shard, nowMs);
       this.#applied(each, ageMs - halfMs, left.length === 0 ? nowMs : undefined);
@@ -273,7 +271,7 @@ export class Admission {
     atMs?: number,
   ): void {
     this.#unappliedCount -= operationCount;
-    // What spans a pause of the workers says nothing of their speed.
+    // A time that spans a pause of the workers is no sign of their speed.
     if (this.#isOpen) return;
     if (operationCount > 0) {
       if (atMs !== undefined) {
@@ -299,8 +297,8 @@ export class Admission {
   }
 
   /**
-   * Workers are back, with all that came meanwhile before them. Nobody waits until that is applied, then until what came
-   * in that time is, and so on: for good only where less comes than they apply.
+   * Workers are back, with all calls of the pause before them. No call waits until those are applied, then until the
+   * calls of that time are, and so on. It ends only if fewer calls come than the workers apply.
    */
   #catchUp(nowMs: number): void {
     if (this.#isCatchingUp && this.#watched.length > 0) return;
@@ -324,7 +322,7 @@ export class Admission {
     this.#isOpen = this.#isCatchingUp;
   }
 
-  /** Workers may be at what came before: nothing of what was admitted is applied. */
+  /** Workers may be busy with earlier batches: no admitted batch is applied. */
   async #lookAtHeads(): Promise<void> {
     const texts = await this.#options.readHeads();
     const nowMs = this.#options.monotonicNow();
@@ -336,7 +334,7 @@ export class Admission {
     } else if (nowMs - this.#progressAtMs >= STALLED_AFTER_MS) this.#isOpen = true;
   }
 
-  /** Catching up ends without the shards that stand still: nobody knows when those go on. */
+  /** Catching up ends without the shards that stand still: the time at which those go on is unknown. */
   #leaveStalled(nowMs: number): void {
     this.#stalled.addByHeads(nowMs);
     this.#watched = this.#watched.filter((each) => {

@@ -1,37 +1,15 @@
 /**
- * Where a flush becomes durable (step 6b): on the broker, or in the disk buffer while the broker is away.
+ * Makes a flush durable (step 6b): on the broker, or in the disk buffer while the broker is away.
  *
  * ```
  *                 disk buffer empty              confirmed, in the queues or staged
  *   flush ──────────────────────▶ broker ──────────────────────▶ committed
- *     │                             │ refused, or silent until the oldest call is `deadlineMs` old
- *     │ something is in the buffer  ▼
+ *     │ the buffer holds a flush    │ refused, or silent until the oldest call is `deadlineMs` old
  *     └───────────────────────▶ disk buffer ─── on disk ───────▶ committed
  *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
- *                                   ▼
- *                     staged oldest first, same commit batch ids, deleted once the broker has them
+ *                                   ▼ staged oldest first, same commit batch ids, deleted once the broker has them
  * ```
- *
- * Order: a flush goes to the broker only when nothing is in the disk buffer, and it stays in the disk buffer
- * until the broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the disk buffer
- * before the next one is looked at, and is confirmed before the next one is sent. Whatever reaches
- * the broker late is a second copy of ids that were added before: the worker's claim drops it.
- *
- * Order among intakes: `intake-lease.ts`. While any intake may have calls on its disk, the broker adds a new flush not to
- * the queues but to what is staged, and what is staged goes to the queues by its time.
- *
- * A Redis Cluster cannot commit a flush of several shards together. There a flush that must be is
- * written to the disk buffer first and forgotten when every shard is confirmed: cut off in between, the next
- * start adds what is missing, so a call takes effect wholly or not at all.
- *
- * The drain ends under load too: while it makes progress each new flush waits for the step under
- * way, and a step takes at least two where there are two.
- *
- * Any refusal counts as away (full, out of memory, read-only, no password): it is tried again for ever and
- * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck. A Redis that is nearly full gets
- * nothing (`BROKER_FULL`), so that workers have memory to take jobs with; it is the disk buffer that fills then.
- *
- * Before: `batcher.ts`. After: `platform/src/queue/queue.ts`.
+ * Order of flushes and of intakes: at `BatchCommitter`. Before: `batcher.ts`. After: `platform/src/queue/queue.ts`.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -61,8 +39,8 @@ const STOP_DRAIN_MS_MAX = 5_000;
 const RETRY_AFTER_SECONDS_MAX = 60;
 
 /**
- * `stage`: the broker has it, behind what other intakes have yet to hand over, in no queue. `spill`: a copy is on disk, and
- * the broker's client may still hold the bytes and send them.
+ * `stage`: the broker has it, behind calls that other intakes have yet to hand over, in no queue. `spill`: a copy is on
+ * disk, and the broker's client may still hold the bytes and send them.
  */
 export type CommittedTo = 'broker' | 'stage' | 'spill';
 
@@ -77,7 +55,7 @@ export interface BatchCommitterOptions {
   >;
   /** Unix milliseconds: the time of calls. */
   readonly now: () => number;
-  /** Milliseconds that never go back: what lasts is measured with it. */
+  /** Milliseconds that never go back, for the measuring of durations. */
   readonly monotonicNow: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
   readonly deadlineMs: number;
@@ -88,12 +66,32 @@ export interface BatchCommitterOptions {
 
 const REFUSAL_TOLD_INTERVAL_MS = 60_000;
 
+/**
+ * The committer of one process.
+ *
+ * Order: a flush goes to the broker only while the disk buffer is empty, and a flush in the buffer stays there until the
+ * broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the buffer before the next one is looked
+ * at, and is confirmed before the next one is sent. A flush that reaches the broker late is a second copy of ids that were
+ * added before, and the worker's claim drops it.
+ *
+ * Order among intakes: `intake-lease.ts`. While any intake may have calls on its disk, the broker stages a new flush and
+ * does not add it to the queues. Staged flushes go to the queues by their time.
+ *
+ * A Redis Cluster cannot commit a flush of several shards together. An atomic flush is written to the disk buffer there
+ * first and forgotten when every shard is confirmed. After a cut in between, the next start adds the missing shards, so a
+ * call takes effect wholly or not at all.
+ *
+ * The drain ends under load too: while it makes progress each new flush waits for the step under way, and a step takes at
+ * least two if there are two. Any refusal counts as away (full, out of memory, read-only, no password): it is tried again
+ * for ever, in order, and every flush is kept. `/readyz` and the log show that it is stuck. A Redis that is nearly full
+ * gets no flush (`BROKER_FULL`), so that workers have memory to take jobs with. The disk buffer fills then.
+ */
 export class BatchCommitter {
   readonly #options: BatchCommitterOptions;
   readonly #stopping = new AbortController();
   #draining: Promise<void> | undefined;
   #step: Promise<boolean> | undefined;
-  /** True where the broker's last answer was a confirmation. */
+  /** True if the broker's last answer was a confirmation. */
   #isBrokerBack = true;
   #awaySinceMs: number | undefined;
   #drainStartedAtMs = 0;
@@ -102,7 +100,7 @@ export class BatchCommitter {
   #stopAtMs = Infinity;
   #refusalToldAtMs = -Infinity;
 
-  /** Begins with what an earlier process left, before anything new. */
+  /** Begins with the flushes that an earlier process left, before any new one. */
   constructor(options: BatchCommitterOptions) {
     this.#options = options;
     this.#lastMovedAtMs = options.monotonicNow();
@@ -178,7 +176,7 @@ export class BatchCommitter {
     }
   }
 
-  /** In the queues, or behind what other intakes have acknowledged and not handed over yet. */
+  /** Adds them to the queues, or behind calls that other intakes have acknowledged and not handed over yet. */
   async #addOrStage(commitBatches: readonly ShardCommitBatch[]): Promise<'broker' | 'stage'> {
     const { producer, lease, pause } = this.#options;
     let outcome = await producer.addFlush(commitBatches);
@@ -196,7 +194,7 @@ export class BatchCommitter {
 
   /**
    * When a call that is refused now should be sent again: when a tenth of the disk buffer is free, at the present rate.
-   * While nothing moves: after half of the time that the broker has been away.
+   * While the buffer does not drain: after half of the time that the broker has been away.
    */
   retryAfterSeconds(): number {
     const { monotonicNow, diskBuffer } = this.#options;
@@ -261,7 +259,7 @@ export class BatchCommitter {
       this.#step = this.#moveOldest(flushesMax);
       const isMoved = await this.#step;
       this.#step = undefined;
-      // Begins with one flush: what the broker refuses is then alone, and a broker that has just started is not
+      // Begins with one flush: a flush that the broker refuses is then alone, and a broker that has just started is not
       // flooded.
       flushesMax = isMoved ? Math.min(flushesMax * 2, STEP_FLUSHES_MAX) : 1;
       if (isMoved) failureCount = 0;
@@ -285,7 +283,7 @@ export class BatchCommitter {
     );
   }
 
-  /** Never rejects: false where the oldest are still there. */
+  /** Never rejects: false if the oldest are still there. */
   async #moveOldest(flushesMax: number): Promise<boolean> {
     const { producer, diskBuffer, lease, monotonicNow, logger } = this.#options;
     try {
@@ -321,7 +319,7 @@ export class BatchCommitter {
   }
 }
 
-/** Workers compare calls that come too late for their place with what was deleted since. */
+/** Workers compare calls that come too late for their place with later deletions. */
 const replayed = ({ shard, envelope }: BufferedFlush['envelopes'][number]): ShardCommitBatch => ({
   shard,
   envelope: { ...envelope, isReplayed: true },

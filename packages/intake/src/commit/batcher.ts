@@ -1,22 +1,15 @@
 /**
- * Group commit (step 6): one flush in flight; whatever arrives meanwhile is the next flush. No timer.
+ * Group commit (step 6) with one flush in flight. Calls that arrive meanwhile are the next flush, without a timer.
  *
  * ```
  *   add ─▶ waiting: [call, call, …] ── flush ──▶ one commit batch a shard, all sent at once ──▶ done, done, …
  * ```
- *
- * - What one call brought is committed together or not at all: a flush is one transaction of the
- *   broker (`platform/src/queue/queue-commit-batches.ts`; what a Cluster needs is in `batch-committer.ts`).
- * - Calls are answered only after the broker's confirmation.
- * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
- * - Calls of a workspace that sends much beside others wait until they are admitted (`admission.ts`), and go behind the
- *   other calls of a flush.
- *
- * Trades a flush's latency (one broker round trip at most) for large commit batches under load; a lone
- * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
- * `appendfsync always` writes its file once for all that reached it together.
- *
- * Before: `accept.ts`, `fast-path.ts`. After: `batch-committer.ts`.
+ * A call is committed as a whole, since a flush is one transaction of the broker
+ * (`platform/src/queue/queue-commit-batches.ts`). For a Cluster see `batch-committer.ts`. Calls are answered after the
+ * broker's confirmation. A flush that could be made durable nowhere is reported to its callers; it is not tried again.
+ * One flush for all shards, not one a shard: a Redis with `appendfsync always` writes its file once for all that
+ * reached it together. It trades a flush's latency (one broker round trip at most) for large commit batches under load;
+ * a lone call starts at once. Before: `accept.ts`, `fast-path.ts`. After: `batch-committer.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
@@ -39,9 +32,9 @@ const LINE_BUFFER_SIZE_BYTES = 4_096;
 export interface BatcherOptions {
   readonly shardCount: number;
   /**
-   * A rejection means "not all confirmed". `isAtomic`: a call spans commit batches, so all of them or none.
-   * `arrivedAtMs`: when intake took the oldest call of the flush that did not wait to be admitted, Unix milliseconds;
-   * Infinity: all did. `sizes`: its request bytes, by workspace.
+   * A rejection means "not all confirmed". `isAtomic`: a call spans commit batches, so they are committed together.
+   * `arrivedAtMs`: when intake took the oldest call of the flush that did not wait to be admitted, Unix milliseconds.
+   * It is Infinity if all did. `sizes`: its request bytes, by workspace.
    */
   readonly commit: (
     commitBatches: readonly ShardCommitBatch[],
@@ -54,24 +47,24 @@ export interface BatcherOptions {
   /** Request bytes held in memory. */
   readonly pending: SharedCapacity;
   /**
-   * Asked where `pending` has capacity: whether the disk does too, should the call go there. Both are bytes that wait,
-   * the call's too: of its workspace, and of all. Absent: it always has.
+   * Asked if `pending` has capacity: whether the disk has capacity too, should the call go there. Both are waiting
+   * bytes with the call's: of its workspace, and of all. If absent, it always has.
    */
   readonly hasDiskCapacity?: (
     environmentId: number,
     ownSizeBytes: number,
     totalSizeBytes: number,
   ) => boolean;
-  /** Of workspaces that send much; absent: every call goes with the next flush. */
+  /** Of workspaces that send much. If absent, every call goes with the next flush. */
   readonly admission?: CallAdmission;
   readonly onCommitFailure: (error: unknown, commitBatches: readonly ShardCommitBatch[]) => void;
   /** Called once a flush, before its calls are answered. */
   readonly onCommitted?: () => void;
-  /** Asked once a flush; absent: nothing is traced. */
+  /** Asked once a flush; absent without traces. */
   readonly traceFlush?: (commitBatches: readonly CommitBatchDraft[]) => TracedFlush | undefined;
 }
 
-/** What is asked of `admission.ts`, and told. */
+/** The calls that this makes to `admission.ts`. */
 export type CallAdmission = Pick<
   Admission,
   'mustWait' | 'sendsMuch' | 'mayAdmit' | 'mayJoin' | 'admitted' | 'sample' | 'groupCountMax'
@@ -86,14 +79,14 @@ export interface CommitBatchDraft {
 
 /** A flush that holds calls that are traced. */
 export interface TracedFlush {
-  /** By the commit batch's id, where it goes on in a trace. */
+  /** By the commit batch's id, if it goes on in a trace. */
   readonly traceparents: ReadonlyMap<string, string>;
   end(outcome: CommitOutcome): void;
 }
 
 export class Batcher {
   readonly #options: BatcherOptions;
-  /** The first one is the next flush, the last one takes what comes. */
+  /** The first one is the next flush, the last one takes new calls. */
   readonly #waiting: CommitGroup[] = [];
   readonly #buffers = new CommitBatchBuffers();
   /** Calls that wait to be admitted. */
@@ -107,7 +100,7 @@ export class Batcher {
   flushCount = 0;
   commitBatchCount = 0;
   operationCount = 0;
-  /** Of those that are taken. */
+  /** Of the taken ones. */
   fastPathOperationCount = 0;
 
   constructor(options: BatcherOptions) {
@@ -120,10 +113,11 @@ export class Batcher {
   }
 
   /**
-   * Takes one call's operations, at least one, in the order in which they came. `done` is called exactly
-   * once, later. Nothing of the operations is used after it returns. The bytes are those of the workspace of the first.
+   * Takes one call's operations, at least one, in the order in which they came. `done` is called exactly once, later.
+   * The operations are not used after it returns. The bytes belong to the workspace of the first.
    *
-   * @returns false when too much is waiting, or too much of its workspace; then nothing was taken and `done` is never called.
+   * @returns false when too much is waiting, or too much of its workspace; then the call is refused and `done` is never
+   * called.
    */
   add(
     operations: readonly Operation[],
@@ -148,12 +142,12 @@ export class Batcher {
     return group !== undefined;
   }
 
-  /** Whether what is committed is known by its identity, so that `OperationWriter` must keep it. */
+  /** True if committed operations are known by their identity, so that `OperationWriter` must keep them. */
   get isTraced(): boolean {
     return this.#options.traceFlush !== undefined;
   }
 
-  /** As `add`. Not to be used where flushes are traced. */
+  /** As `add`. Not to be used if flushes are traced. */
   addParsed(
     environmentId: number,
     operations: ParsedOperations,
@@ -177,19 +171,19 @@ export class Batcher {
     return this.#isFlushing;
   }
 
-  /** True where the next call of a workspace will wait to be admitted, as far as is known without it. */
+  /** True if the next call of a workspace will wait to be admitted, as far as is known without it. */
   mustWait(environmentId: number): boolean {
     return (
       this.#lines.has(environmentId) || this.#options.admission?.sendsMuch(environmentId) === true
     );
   }
 
-  /** The broker can take more of what waits to be admitted. */
+  /** The broker can take more of the waiting calls. */
   admitMore(): void {
     if (!this.#lines.isEmpty) this.#begin();
   }
 
-  /** Resolves when every caller has been answered. Nobody waits to be admitted any more. */
+  /** Resolves when every caller has been answered. Calls do not wait to be admitted any more. */
   drain(): Promise<void> {
     if (this.#unansweredCount === 0) return Promise.resolve();
     this.admitMore();
@@ -205,7 +199,7 @@ export class Batcher {
     operationCount: number,
   ): CommitGroup | undefined {
     const { pending, hasDiskCapacity, admission } = this.#options;
-    // What intake itself writes down has no size, and an order of its own.
+    // Operations that intake itself records have no size, and an order of their own.
     const mustWait =
       admission !== undefined &&
       (admission.mustWait(environmentId, sizeBytes) ||
@@ -235,7 +229,7 @@ export class Batcher {
     setImmediate(() => void this.#flushAll());
   }
 
-  /** The last group, or a new one where it is full. */
+  /** The last group, or a new one if it is full. */
   #groupFor(sizeBytes: number): CommitGroup {
     const open = this.#open;
     if (open !== undefined && open.sizeBytes + sizeBytes <= FLUSH_SIZE_BYTES_MAX) return open;
@@ -262,7 +256,7 @@ export class Batcher {
     this.#isFlushing = false;
   }
 
-  /** The groups of the next flush, in their order; none where nothing may go. */
+  /** The groups of the next flush, in their order; empty if no group may go. */
   #nextFlush(): CommitGroup[] {
     const group = this.#waiting.shift();
     if (group === this.#open) this.#open = undefined;
@@ -305,7 +299,7 @@ export class Batcher {
         sizesOf(flush),
       );
       if (committedTo !== 'spill') for (const group of flush) group.release();
-      // What is staged is in no queue yet: its time would be no time of the workers.
+      // Staged batches are in no queue yet: their time would be no time of the workers.
       if (committedTo === 'broker') this.#inQueues(flush);
     } catch (error) {
       onCommitFailure(error, commitBatches);

@@ -1,14 +1,13 @@
 /**
- * The broker's clock, as far as its answers tell it: what puts calls in order that intakes keep on their disks, however wrong
- * their own clocks are.
+ * The broker's clock, as its answers show it.
  *
- * - **It is read by itself**, several times, and the quickest answer counts: an answer is wrong by half of its round trip
- *   at most. A report takes 10 ms in Postgres, which tells the time before it writes to its disk.
- * - **What is left of the error is waited out.** A call is given the latest time that it can be, and answered when it can be
- *   no earlier. So a call that is sent after the answer, to whichever intake, is given a later time (as in Spanner, where
- *   it is called commit wait). The wait is a round trip, about 1 ms.
+ * It puts calls in order that intakes keep on their disks, however wrong the intakes' own clocks are.
  *
- * Beside `intake-lease.ts`.
+ * - **It is read by itself**, several times, and the quickest answer counts: an answer is wrong by half of its round
+ *   trip at most. A report takes 10 ms in Postgres, which returns the time before it writes to its disk.
+ * - **The remaining error is waited out.** A call is given the latest time that it can be, and answered when it can be
+ *   no earlier. So a call that is sent after the answer, to any intake, is given a later time (as in Spanner, with the
+ *   name commit wait). The wait is a round trip, about 1 ms. Beside `intake-lease.ts`.
  */
 
 export interface BrokerClockOptions {
@@ -26,7 +25,7 @@ interface Difference {
   readonly atMs: number;
 }
 
-/** More than a crystal drifts that nothing corrects: an old answer that was quick is better than a new one that was slow. */
+/** More than an uncorrected crystal drifts: an old answer that was quick is better than a new one that was slow. */
 const DRIFT = 50e-6;
 const READINGS = 8;
 /** A time that would go back by less stands instead; by more, the broker's clock was set. */
@@ -53,7 +52,7 @@ export class BrokerClock {
     return this.#lastMs;
   }
 
-  /** How long until it can be no earlier than what {@link latest} told last. */
+  /** Time until it can be no earlier than the last result of {@link latest}. */
   waitMs(): number {
     if (this.#known === undefined) return 0;
     const earliestMs =
@@ -61,7 +60,11 @@ export class BrokerClock {
     return Math.min(WAIT_MS_MAX, Math.max(0, this.#lastMs - earliestMs));
   }
 
-  /** Reads it several times. @throws what the broker meets. */
+  /**
+   * Reads it several times.
+   *
+   * @throws the error of the broker.
+   */
   async measure(): Promise<void> {
     const { readClock, monotonicNow } = this.#options;
     for (let count = 0; count < READINGS; count++) {

@@ -1,9 +1,9 @@
 /**
- * The calls that one flush commits together. Their operations are written as they come, one commit batch a
- * shard or more.
+ * The calls that one flush commits together. Their operations are written as they come, one commit batch a shard or
+ * more.
  *
  * Written when the call comes, not when the flush goes: its objects are still in the core's caches then, and are
- * garbage at once, so the collector has nothing to copy while calls wait for the broker.
+ * garbage at once. So the collector copies no objects of calls that wait for the broker.
  *
  * Between `batcher.ts`, which fills and flushes it, and `batch-committer.ts`.
  */
@@ -24,12 +24,12 @@ import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import type { ParsedOperations } from './fast-track-parser.ts';
 import type { OperationWriter } from './operation-writer.ts';
 
-/** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
+/** `unavailable`: not confirmed. It may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
 
 /**
- * Who waits for a flush. An object: of a function made for each call the line has left the core's caches when the
- * answer comes, which takes 0.2 µs of a call's 20.
+ * A caller that waits for a flush. An object, because the line of a function made for each call has left the core's
+ * caches when the answer comes, which takes 0.2 µs of a call's 20.
  */
 export interface CommitCaller {
   /** Called exactly once, later. */
@@ -43,13 +43,13 @@ const COMMIT_BATCH_OPERATIONS_MAX = 1_000;
 interface CommitBatchPart {
   readonly shard: number;
   readonly writer: CommitBatchWriter;
-  /** The operations as they were written, where they are to be kept; else empty. */
+  /** The operations as they were written, if they must be kept; else empty. */
   readonly operations: Operation[];
   /** The place of each operation in the flush. */
   readonly places: number[];
 }
 
-/** What one call brought for one shard. */
+/** Operations of one call for one shard. */
 interface ShardOperations {
   readonly operations: Operation[];
   readonly places: number[];
@@ -177,9 +177,9 @@ export class CommitGroup {
     }
   }
 
-  /** What goes to the broker. To be called once, after the last call. */
+  /** The commit batches for the broker. To be called once, after the last call. */
   finish(traceparents: ReadonlyMap<string, string> | undefined): ShardCommitBatch[] {
-    // Where a call spans parts, the worker must know which of them are of one flush.
+    // If a call spans parts, the worker must know which of them are of one flush.
     const flushId = this.isAtomic ? this.parts[0]?.writer.id : undefined;
     return this.parts.map(({ shard, writer, places }) => ({
       shard,

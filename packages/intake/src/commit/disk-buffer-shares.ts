@@ -1,20 +1,22 @@
 /**
- * Whose bytes are in the local disk buffer, so that its last share is there for workspaces below theirs: of many hours of an
- * outage one workspace could otherwise take all, and the calls of the others would be refused.
+ * Shares of workspaces in the local disk buffer.
+ *
+ * The last share is kept for workspaces below theirs: in many hours of an outage one workspace could otherwise take
+ * all, and the calls of the others would be refused.
  *
  * A flush has calls of many workspaces. Its bytes on disk are theirs in the proportion of their requests. They stand
- * beside the flush, so that the next process knows them too; what an earlier version wrote is nobody's (workspace 0).
+ * beside the flush, so that the next process knows them too. Flushes of an earlier version have no owner (workspace 0).
  *
  * Before and after: `disk-buffer.ts`.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { mayTake } from '@sluice/domain/values/fair-share';
 
-/** The bound of a disk buffer, and who shares it. */
+/** The bound of a disk buffer, and its shares. */
 export interface DiskBufferBound {
   /** Of commit batches as JSON; the file is a little larger. */
   readonly sizeBytesMax: number;
-  /** What each workspace may always have of it. */
+  /** The part of it that each workspace may always have. */
   readonly sharePercent: number;
   /** No other workspace could want any. */
   readonly isAlone: () => boolean;
@@ -38,7 +40,7 @@ export class DiskBufferShares {
   readonly #list: StatementSync;
   readonly #delete: StatementSync;
   readonly #sum: StatementSync;
-  /** By workspace; none holds 0. */
+  /** By workspace; a workspace with 0 is absent. */
   #held = new Map<number, number>();
   /** Bytes on disk for each byte of a request, in the last flush. */
   #sizeRatio = 1;
@@ -60,10 +62,11 @@ export class DiskBufferShares {
   }
 
   /**
-   * Whether the requests of a workspace that wait for a flush would find capacity.
+   * True if the requests of a workspace that wait for a flush would find capacity.
    *
-   * @param ownSizeBytes - of its requests. @param waitingSizeBytes - of those of all.
-   * @param keptSizeBytes - what is in the disk buffer.
+   * @param ownSizeBytes - of its requests.
+   * @param waitingSizeBytes - of all requests.
+   * @param keptSizeBytes - of the flushes in the disk buffer.
    */
   hasCapacityFor(
     environmentId: number,
@@ -80,16 +83,17 @@ export class DiskBufferShares {
         ownSize: this.heldBy(environmentId),
         totalSize: keptSizeBytes + waitingSizeBytes * this.#sizeRatio - size,
         isAlone: isAlone(),
-        // What is kept leaves in its order, whoever was refused.
+        // Kept flushes leave in their order, also after a refusal of another workspace.
         leastRefusedSize: Infinity,
       },
     );
   }
 
   /**
-   * A flush is written; `requestSizes`: of its requests, by workspace. In the transaction of the flush.
+   * Records the shares of a written flush, in its transaction.
    *
-   * @returns what is whose, to be told to {@link added} once it is committed.
+   * @param requestSizes - of its requests, by workspace.
+   * @returns the shares, for {@link added} once it is committed.
    */
   add(
     position: number,
@@ -141,7 +145,7 @@ export class DiskBufferShares {
       this.#insert.run(ownPosition, row['environment_id'] as number, row['size_bytes'] as number);
   }
 
-  /** Counts anew what is there. */
+  /** Counts the stored flushes anew. */
   count(keptSizeBytes: number): void {
     this.#held = new Map();
     let restSizeBytes = keptSizeBytes;

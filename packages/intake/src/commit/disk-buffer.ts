@@ -1,22 +1,16 @@
 /**
- * The local disk buffer: flushes that the broker could not take, in order, on this machine's disk (SQLite, WAL,
- * `synchronous=FULL`). One row a flush, so each append is one statement: all of it or nothing.
+ * The local disk buffer: flushes that the broker could not take, in order.
  *
- * - `append` returns when the row is on disk. It blocks the process for one fsync; while the broker
- *   is away there is nothing else to do.
- * - A file belongs to one process at a time, by SQLite's exclusive lock, which the operating system releases however
- *   the process ends. A start takes the first free file, and what other dead processes left is moved into it. Files
- *   are emptied, never removed: another process may be about to lock the very file.
- * - The file name carries the database and the queue prefix: commit batches must not reach another
- *   installation that happens to run in the same folder.
- *
- * - Each flush has the time at which it was written, by the broker's clock where that is known
- *   (`intake-lease.ts`). It goes to the broker in the order of these times, which are comparable between intakes.
- * - A file has an id, by which the broker knows what may be in it. Whoever takes over a file's flushes takes over its id.
- *
- * Needs nothing but the disk.
- *
- * Before and after: `batch-committer.ts`.
+ * - On this machine's disk: SQLite, WAL, `synchronous=FULL`, one row a flush. An append is one statement, whole or not
+ *   at all. `append` returns when the row is on disk. It blocks the process for one fsync; while the broker is away
+ *   there is no other work.
+ * - A file belongs to one process at a time, by SQLite's exclusive lock, which the operating system releases at any end
+ *   of the process. A start takes the first free file and moves the flushes of other dead processes into it. Files are
+ *   emptied, never removed: another process may be about to lock the very file. Their name has the database and the
+ *   queue prefix: commit batches must not reach another installation in the same folder.
+ * - Each flush has the time of its writing, by the broker's clock if known (`intake-lease.ts`), and goes to the broker
+ *   in this order, which is the same for all intakes. A file has an id, by which the broker knows its possible content;
+ *   a process that takes over a file's flushes takes over its id. Before and after: `batch-committer.ts`.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
@@ -31,7 +25,7 @@ export interface BufferedFlush {
   readonly envelopes: readonly ShardCommitBatch[];
 }
 
-/** What a file may keep once it is empty. */
+/** Pages that a file may keep once it is empty. */
 const EMPTY_PAGES_MAX = 4_096;
 /** Written for versions from before the broker took every flush whole, which read it. */
 const IS_ATOMIC = 1;
@@ -95,8 +89,8 @@ export class DiskBuffer {
   }
 
   /**
-   * Whether the requests of a workspace that wait for a flush would find capacity here. While nothing is here, flushes go
-   * to the broker: then they do.
+   * True if the requests of a workspace that wait for a flush would find capacity here. While the buffer is empty,
+   * flushes go to the broker: then they do.
    */
   hasCapacityFor(environmentId: number, ownSizeBytes: number, waitingSizeBytes: number): boolean {
     if (this.isEmpty) return true;
@@ -113,7 +107,7 @@ export class DiskBuffer {
     return this.#shares.heldBy(environmentId);
   }
 
-  /** By which the broker knows what may be in the file. */
+  /** The id by which the broker knows the possible content of the file. */
   get id(): string {
     return this.#identities[0] as string;
   }
@@ -129,7 +123,7 @@ export class DiskBuffer {
     this.#identities = [this.id];
   }
 
-  /** By this machine's clock, Unix milliseconds; undefined where it is empty. */
+  /** By this machine's clock, Unix milliseconds; undefined if it is empty. */
   oldestAtMs(): number | undefined {
     return (this.#findOldest.get()?.['at_ms'] as number | null | undefined) ?? undefined;
   }
@@ -144,9 +138,9 @@ export class DiskBuffer {
    *
    * @param requestSizes - bytes of its requests, by workspace.
    * @param atMs - this machine's clock.
-   * @param brokerAtMs - the broker's clock; absent: not known.
-   * @returns undefined when it would be over the limit; nothing was written then.
-   * @throws Error where the disk refuses it (full, broken); nothing was written then.
+   * @param brokerAtMs - the broker's clock; absent if it is unknown.
+   * @returns undefined if it would be over the limit; the flush was not written then.
+   * @throws Error if the disk refuses it (full, broken); the flush was not written then.
    */
   append(
     commitBatches: readonly ShardCommitBatch[],
@@ -157,7 +151,7 @@ export class DiskBuffer {
     const text = writeFlush(commitBatches);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
-    // Whatever the clocks do, this process' flushes keep their order.
+    // This process' flushes keep their order, also if a clock jumps.
     const writtenAtMs = Math.max(brokerAtMs, this.#lastWrittenAtMs);
     const values = [
       sizeBytes,
@@ -181,7 +175,7 @@ export class DiskBuffer {
 
   /**
    * The oldest ones in order: at most `flushesMax`, and only as many as fit into `sizeBytesMax`, but two in any case,
-   * where there are two.
+   * if there are two.
    */
   readOldest(flushesMax: number, sizeBytesMax: number): BufferedFlush[] {
     let sizeBytes = 0;
@@ -199,7 +193,10 @@ export class DiskBuffer {
     }));
   }
 
-  /** Forgets flushes that `readOldest` or `append` gave, together. When nothing is left the disk gets its space back. */
+  /**
+   * Forgets flushes that `readOldest` or `append` gave, together. When the buffer is empty the disk gets its space
+   * back.
+   */
   deleteOldest(flushes: readonly BufferedFlush[]): void {
     this.#transact(() => {
       for (const { position, sizeBytes } of flushes) {
@@ -217,7 +214,7 @@ export class DiskBuffer {
   }
 
   /**
-   * Moves everything from a file that nobody holds to the end of this one. A crash on the way leaves second copies,
+   * Moves all flushes from a file without a holder to the end of this one. A crash on the way leaves second copies,
    * which the worker's claim drops.
    */
   takeOver(other: DatabaseSync): void {
@@ -255,12 +252,12 @@ export class DiskBuffer {
     this.#flushCount = row.flushes;
     this.#sizeBytes = row.size;
     this.#commitBatchCount = row.envelopes;
-    // Also of what was taken over: a clock that was set back must not put a later call before it.
+    // Also of the flushes taken over: a clock that was set back must not put a later call before them.
     this.#lastWrittenAtMs = row.at_ms ?? -Infinity;
     this.#shares.count(row.size);
   }
 
-  /** All of it or nothing. */
+  /** Runs `work` whole or not at all. */
   #transact<Result>(work: () => Result): Result {
     this.#database.exec('begin immediate');
     try {

@@ -1,11 +1,12 @@
 /**
- * Simple track calls of Pipelines → their operations, packed (`domain/src/operations/packed-event.ts`), as the JSON
- * that the broker gets, without a value in between.
- * `assembly/fast-track.ts` does it and says what it declines; this file calls it.
+ * Simple track calls of Pipelines → their operations, packed as JSON.
+ *
+ * The JSON is the one that the broker gets (`domain/src/operations/packed-event.ts`), without a value in between.
+ * `assembly/fast-track.ts` parses, and documents the calls that it declines; this file calls it.
  *
  * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
  *
- * Before: `fast-path.ts`. After: `commit-group.ts`, which copies what is here.
+ * Before: `fast-path.ts`. After: `commit-group.ts`, which copies the operations.
  */
 import { readFileSync } from 'node:fs';
 import { PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
@@ -13,12 +14,12 @@ import { PACKED_EVENT_FORMAT } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 
-/** Operations that are JSON already. What they are is read before the next call is parsed. */
+/** Operations that are JSON already. They must be read before the next call is parsed. */
 export interface ParsedOperations {
   readonly count: number;
   /** Unix milliseconds, the same for all. */
   readonly receivedAtMs: number;
-  /** Where they are, as UTF-8. */
+  /** The memory that holds them, as UTF-8. */
   readonly memory: Buffer;
   /** The hash of the key of its person (`domain/src/operations/shard.ts`). */
   keyHashOf(index: number): number;
@@ -29,7 +30,7 @@ export interface ParsedOperations {
   endOf(index: number): number;
 }
 
-/** What `assembly/fast-track.ts` exports: addresses, and functions that answer how many operations it is. */
+/** Exports of `assembly/fast-track.ts`: addresses, and functions that return the number of operations. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
   readonly input: { readonly value: number };
@@ -45,7 +46,7 @@ type ParseInMemory = (sizeBytes: number, environmentId: number, receivedAtMs: nu
 const ROWS: readonly string[] = [
   ...['userId', 'anonymousId', 'event', 'timestamp', 'messageId', 'type', 'properties'],
   ...['originalTimestamp', 'sentAt', 'batch', 'track'],
-  // The pieces of a `PackedEvent`, between what stands in it.
+  // The pieces of a `PackedEvent` between its values.
   `[${PACKED_EVENT_FORMAT},`,
   ',',
   ',"id","',
@@ -107,7 +108,7 @@ export class FastTrackParser implements ParsedOperations {
   /**
    * Parses the body of a track call, or of a batch of them.
    *
-   * @returns undefined where it is declined, which says nothing about the body.
+   * @returns undefined if it is declined, which is no sign of a fault.
    */
   parse(
     bytes: Uint8Array,

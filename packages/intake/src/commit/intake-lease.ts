@@ -1,15 +1,14 @@
 /**
- * The lease of this intake in the broker (`platform/src/queue/staged-flushes.ts`): what lets other intakes know that no
- * acknowledged call is on this one's disk, or how old the oldest is.
+ * The lease of this intake in the broker (`platform/src/queue/staged-flushes.ts`).
  *
- * - It reports at short intervals. A report renews the lease and tells the time of the oldest flush in the disk buffer.
+ * By it other intakes know that no acknowledged call is on this one's disk, or how old the oldest is.
+ *
+ * - It reports at short intervals. A report renews the lease and has the time of the oldest flush in the disk buffer.
  * - Before the first flush is answered from the disk, the broker knows of it, or the lease has ended by the broker's
  *   clock. The lease is counted from when a report was sent, so it ends there no later than here.
- * - The answers tell the broker's time (`broker-clock.ts`). Flushes in the disk buffer get that time, so that those of several intakes can
- *   be put in order, however wrong their own clocks are.
- * - It moves staged flushes into the queues when some may be moved, whoever staged them.
- *
- * Beside `batch-committer.ts`.
+ * - The answers have the broker's time (`broker-clock.ts`), which flushes in the disk buffer get. So flushes of several
+ *   intakes can be put in order, however wrong the intakes' own clocks are.
+ * - It moves staged flushes of any intake into the queues when some may be moved. Beside `batch-committer.ts`.
  */
 import {
   LOST_AFTER_MS,
@@ -48,7 +47,7 @@ const RENEWALS_PER_LEASE = 3;
 /** While something is staged or on the disk. */
 const BUSY_INTERVAL_MS = 25;
 const AWAY_INTERVAL_MS_MAX = 100;
-/** Between two reports in which nothing is to be told: they find intakes that are gone. */
+/** Between two reports without news: they find intakes that are gone. */
 const REPORT_INTERVAL_MS = 10_000;
 
 export class IntakeLease {
@@ -61,7 +60,7 @@ export class IntakeLease {
   readonly #clock: BrokerClock;
   /** The least that the broker's clock can be ahead of the monotonic one, by the last report. */
   #differenceMsMin: number | undefined;
-  /** By the monotonic clock: whoever asks later finds that the lease has ended. */
+  /** By the monotonic clock: a later reader finds that the lease has ended. */
   #endsAtMs: number;
   /** When the flush that is about to be kept was written, by the broker's clock. */
   #aboutToKeepAtMs: number | undefined;
@@ -70,7 +69,7 @@ export class IntakeLease {
   #stagedCount = 0;
   #isLate = false;
   #isAway = false;
-  /** In the last report and the state of the broker nothing was to be told. */
+  /** The last report and the state of the broker had no news. */
   #isClear = false;
   #reportedAtMs = -Infinity;
 
@@ -91,7 +90,7 @@ export class IntakeLease {
     return this.#stagedCount;
   }
 
-  /** What is in the disk buffer comes too late for its place: others have not waited for it. */
+  /** Flushes in the disk buffer come too late for their place: others have not waited for them. */
   get isLate(): boolean {
     return this.#isLate;
   }
@@ -126,7 +125,10 @@ export class IntakeLease {
     return this.#clock.latest() ?? this.#options.now();
   }
 
-  /** Resolves when it can be no earlier than {@link brokerNow} told last. Await it before a flush on the disk is answered. */
+  /**
+   * Resolves when it can be no earlier than the last result of {@link brokerNow}. Await it before a flush on the disk
+   * is answered.
+   */
   async untilPassed(): Promise<void> {
     const waitMs = this.#clock.waitMs();
     if (waitMs > 0) await this.#options.pause(Math.ceil(waitMs));
@@ -150,12 +152,12 @@ export class IntakeLease {
     this.#aboutToKeepAtMs = undefined;
   }
 
-  /** @param position - in the disk buffer; absent: all count. */
+  /** @param position - in the disk buffer; if absent, all count. */
   leaveUncounted(position = 0): void {
     this.#uncountedPosition = position;
   }
 
-  /** A flush was staged: tells it to whoever asks, and moves it soon. */
+  /** A flush was staged: reports it, and moves it soon. */
   staged(): void {
     this.#stagedCount++;
     this.#isClear = false;
@@ -177,7 +179,7 @@ export class IntakeLease {
   }
 
   async #look(): Promise<void> {
-    // A broker that is away is told about elsewhere.
+    // Other code logs that the broker is away.
     const isRenewed = await within(this.#leaseMs, this.#renew()).catch(() => false);
     if (isRenewed) return;
     const { monotonicNow } = this.#options;
@@ -214,17 +216,17 @@ export class IntakeLease {
       diskBuffer.id,
       sentAtMs + (this.#differenceMsMin ?? 0) + this.#leaseMs,
     );
-    // No report is sent before its end: one that says more must come after it.
+    // No report is sent before its end: one with more news must come after it.
     this.#renewing = renewing.catch(() => false);
     return renewing;
   }
 
-  /** Before it is sent: the broker may have what is never answered. */
+  /** Before it is sent: the broker may have a report that is never answered. */
   #extendTo(atMs: number): void {
     this.#endsAtMs = Math.max(this.#endsAtMs, atMs);
   }
 
-  /** One after another: a report that is sent later says what is true later. */
+  /** One after another: a later report has later facts. */
   #report(): Promise<Standing> {
     const before = this.#reporting?.catch(() => undefined) ?? this.#renewing;
     const reporting = before.then(() => this.#reportNow());
@@ -242,7 +244,7 @@ export class IntakeLease {
     const { formerIds } = diskBuffer;
     const sentAtMs = monotonicNow();
     const differenceMs = this.#differenceMsMin;
-    // One that tells of a flush on the disk lets nobody go on.
+    // A report with a flush on the disk lets no other intake go on.
     if (oldestMs === undefined) this.#extendTo(sentAtMs + this.#leaseMs);
     const standing = await stage.report({
       intakeId: diskBuffer.id,

@@ -1,4 +1,9 @@
-/** Makes the batcher of a process: its flushes go to the committer, calls of workspaces that send much are admitted, and what neither broker nor disk accepts is logged. */
+/**
+ * Makes the batcher of a process.
+ *
+ * Its flushes go to the committer, calls of workspaces that send much are admitted, and commit batches that neither
+ * broker nor disk accepts are logged.
+ */
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
@@ -38,7 +43,7 @@ export function openBatcher(parts: BatcherParts): Batcher {
     listQueued: (batches) => within(ANSWER_DEADLINE_MS, producer.listQueued(batches)),
     readHeads: async () => {
       const heads = await within(ANSWER_DEADLINE_MS, producer.shardHeads());
-      // Who holds a lock says nothing: a worker that takes the same commit batch again makes no progress.
+      // The holder of a lock is no sign: a worker that takes the same commit batch again makes no progress.
       return heads.map(({ active, nextId }) =>
         JSON.stringify([active.map(({ id }) => id), nextId]),
       );

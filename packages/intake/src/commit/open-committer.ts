@@ -1,4 +1,4 @@
-/** Opens what makes flushes durable: the disk buffer, the lease in the broker, the committer. */
+/** Opens the parts that make flushes durable: the disk buffer, the lease in the broker, the committer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '@sluice/domain/values/errors';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
@@ -23,8 +23,8 @@ export interface CommitterOptions extends DiskBufferOptions {
 /**
  * At the end of the process it drains for seconds, and the lease ends.
  *
- * @throws AppError as `openDiskBuffer`; BROKER_UNDURABLE where the broker says that it loses what it confirms, and that is
- * not allowed.
+ * @throws AppError as `openDiskBuffer`; BROKER_UNDURABLE if the broker can lose confirmed data by its own settings, and
+ * that is not allowed.
  */
 export async function openCommitter(options: CommitterOptions): Promise<{
   readonly committer: BatchCommitter;
@@ -64,7 +64,8 @@ export async function openCommitter(options: CommitterOptions): Promise<{
 }
 
 /**
- * Logs what a crash of the broker would lose. A broker that does not answer yet is looked at again before the first add.
+ * Logs the data that a crash of the broker would lose. A broker that does not answer yet is looked at again before the
+ * first add.
  */
 async function expectDurableBroker(
   producer: Pick<Producer, 'kind' | 'durability' | 'durabilityRefusal'>,

@@ -1,6 +1,8 @@
 /**
- * Opens a file of the local disk buffer, alone: by SQLite's exclusive lock, which the operating system releases however a
- * process ends. The first free file is taken, and what other dead processes left is moved into it.
+ * Opens a file of the local disk buffer, alone.
+ *
+ * SQLite's exclusive lock protects it; the operating system releases the lock at any end of the process. It takes the
+ * first free file, and moves the flushes of other dead processes into it.
  *
  * After: `disk-buffer.ts`.
  */
@@ -35,16 +37,16 @@ const SCHEMA = `
     envelopes text not null
   ) strict;
   pragma user_version = ${FORMAT_VERSION};`;
-/** Earlier versions read and write a file that has these too. `written_at_ms` is theirs where it is null. */
+/** Earlier versions read and write a file that has these too. `written_at_ms` is null in their rows. */
 const ADDITIONS = `
   create table if not exists identities (id text not null) strict;
   create index if not exists flushes_in_order on flushes (coalesce(written_at_ms, spilled_at_ms), position);
   ${SHARES_SCHEMA}`;
 /**
- * Opens a file of the disk buffer that nobody else holds, with everything that earlier processes left.
+ * Opens a file of the disk buffer without another holder, with everything that earlier processes left.
  *
- * @throws AppError CONFIG_INVALID where the folder cannot be written.
- * @throws AppError SPILL_UNREADABLE where a file is damaged: it holds calls that were acknowledged.
+ * @throws AppError CONFIG_INVALID if the folder cannot be written.
+ * @throws AppError SPILL_UNREADABLE if a file is damaged: it holds calls that were acknowledged.
  */
 export function openDiskBuffer(options: DiskBufferOptions): DiskBuffer {
   const { directory, name } = options;
@@ -88,7 +90,7 @@ export function openDiskBuffer(options: DiskBufferOptions): DiskBuffer {
 /** With the companions that SQLite makes. */
 const isSpillFile = (entry: string): boolean => /-\d+\.sqlite(?:-[a-z]+)?$/.test(entry);
 
-/** Undefined where another process holds it. */
+/** Undefined if another process holds it. */
 function lockFile(file: string): DatabaseSync | undefined {
   keepFilePrivate(file);
   const database = new DatabaseSync(file, { timeout: 0 });

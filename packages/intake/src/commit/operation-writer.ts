@@ -1,10 +1,10 @@
 /**
- * The operations of a large batch or of a group of lines, written as they are found.
+ * Operations of a large batch or a line group, written when found.
  *
- * What one call brought joins a flush together. To write all of it then would take up to 0.1 s of the event loop; and forty
- * streams that keep a thousand operations each are 20 MB for the collector to copy, 10 ms each time.
+ * The operations of one call join a flush together. To write all of them then would take up to 0.1 s of the event loop.
+ * Forty streams that keep a thousand operations each are 20 MB for the collector to copy, 10 ms each time.
  *
- * Before: `calls/accept.ts`, `stream/take-stream.ts`. After: `commit-group.ts`, which copies what is here.
+ * Before: `calls/accept.ts`, `stream/take-stream.ts`. After: `commit-group.ts`, which copies the bytes.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
@@ -21,7 +21,7 @@ const SIZE_BYTES_MIN = 65_536;
 const UNIT_SIZE_BYTES_MAX = 3;
 
 export class OperationWriter {
-  /** The operations themselves, where they are kept; else empty. */
+  /** The operations themselves, if they are kept; else empty. */
   readonly operations: Operation[] = [];
   readonly keepsOperations: boolean;
   /** The workspace of the first. */
@@ -30,7 +30,7 @@ export class OperationWriter {
   receivedAtMs = Infinity;
   #bytes = Buffer.allocUnsafeSlow(SIZE_BYTES_MIN);
   #sizeBytes = 0;
-  /** By operation: where it ends in the bytes, and its hashes in theirs. */
+  /** By operation: its end in the bytes, and the end of its hashes in theirs. */
   readonly #ends: number[] = [];
   readonly #hashEnds: number[] = [];
   readonly #hashes: number[] = [];
@@ -45,7 +45,7 @@ export class OperationWriter {
     return this.#ends.length;
   }
 
-  /** Where the operations are as JSON in UTF-8. */
+  /** The operations as JSON in UTF-8. */
   get bytes(): Buffer {
     return this.#bytes;
   }
@@ -58,12 +58,12 @@ export class OperationWriter {
     return this.#ends[index] as number;
   }
 
-  /** The hash of the key that tells its shard. */
+  /** The hash of the key that decides its shard. */
   shardHashOf(index: number): number {
     return this.#hashes[this.#hashStartOf(index)] as number;
   }
 
-  /** Adds the hash of each key that the operation names, and tells whether it is free of order. */
+  /** Adds the hash of each key that the operation names, and whether it is free of order. */
   addKeysTo(index: number, writer: Pick<CommitBatchWriter, 'addKey' | 'isOrderFree'>): void {
     const end = this.#hashEnds[index] as number;
     for (let at = this.#hashStartOf(index); at < end; at++)

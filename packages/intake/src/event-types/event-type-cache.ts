@@ -1,8 +1,9 @@
 /**
- * The schemas of event types in force, in memory, so that no call that publishes waits for Postgres.
+ * Schemas of event types in force, in memory.
  *
- * They are kept as texts, and one is read when the first message of its type comes: most are never used by this process.
- * Before: `refresh-event-types.ts`. After: `domain/src/publish/parse-publish.ts`, which checks payloads.
+ * So no call that publishes waits for Postgres. They are kept as texts, and one is read when the first message of its
+ * type comes: most are never used by this process. Before: `refresh-event-types.ts`. After:
+ * `domain/src/publish/parse-publish.ts`, which checks payloads.
  */
 import type { EventTypeRevision, SchemaInForce } from '@sluice/database/webhooks/event-types';
 import { readSchema, type EventSchema } from '@sluice/domain/event-schemas/schema-document';

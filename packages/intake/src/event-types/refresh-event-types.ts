@@ -1,8 +1,10 @@
 /**
- * Keeps the schemas in memory (`event-type-cache.ts`) as young as Postgres lets them be. Each read asks whose types have
- * changed, which is a short row a workspace, and reads the schemas of those alone.
+ * Keeps the schemas in memory (`event-type-cache.ts`) as fresh as possible.
  *
- * At the start they are read before the first call is taken: payloads would be taken that do not fit.
+ * Each read finds the workspaces whose types have changed, which is a short row a workspace, and reads their schemas
+ * alone.
+ *
+ * At the start they are read before the first call is taken: otherwise intake would accept payloads that do not fit.
  *
  * While Postgres is away, the known schemas stay in force, as the known keys do (`auth/refresh-keys.ts`).
  */
@@ -26,7 +28,7 @@ export class EventTypeRefresh {
     this.#reads = reads;
   }
 
-  /** Reads those that have changed since the read before. */
+  /** Reads the types that have changed since the read before. */
   async read(): Promise<void> {
     const stale = this.cache.staleOf(await this.#reads.listRevisions());
     if (stale.length === 0) return;
