@@ -1,12 +1,12 @@
 /**
- * `/readyz`: progress, not pulse. Not ready when the broker does not answer or may get nothing, when calls have waited
- * without a single flush getting through, when nothing has left the disk buffer for a while, or when the
- * disk buffer is half full. Calls are still taken then, until it is full: `/livez` says whether to send
- * them, `/readyz` whether to wake somebody.
+ * `/readyz`: progress, not pulse. Not ready if the broker does not answer or may get no flush, if calls have waited
+ * without a single flush getting through, if no flush has left the disk buffer for a while, or if the disk buffer is
+ * half full. Calls are still taken then, until it is full: `/livez` decides whether calls are sent here, `/readyz`
+ * whether to wake an operator.
  *
- * A broker that is `full` is none of these reasons by itself. All intakes find that at the same moment, their senders
- * notice nothing until a disk buffer is full, and workers who get on make room again; where they do not, nothing leaves
- * the disk buffer, which is a reason after ten seconds.
+ * A broker that is `full` is not such a reason by itself. All intakes find that at the same moment. Their senders
+ * do not notice it until a disk buffer is full, and workers that make progress free its memory. If they do not, no
+ * flush leaves the disk buffer, which is a reason after ten seconds.
  */
 import { AppError } from '@sluice/domain/values/errors';
 import type { Producer } from '@sluice/platform/queue/queue';
@@ -25,7 +25,7 @@ export interface HealthDependencies {
   readonly diskBuffer: DiskBuffer;
   readonly lease: Pick<IntakeLease, 'stagedCount'>;
   readonly committer: BatchCommitter;
-  /** Milliseconds that never go back: a clock that is set must not hide that nothing moves, nor seem so. */
+  /** Milliseconds that never go back: a clock that is set must not hide a standstill, nor look like one. */
   readonly monotonicNow: () => number;
 }
 
@@ -58,7 +58,7 @@ export function createHealth({
       within(BROKER_ANSWER_MS_MAX, producer.fill()).catch(() => undefined),
     ]);
     const isFull = fill?.isFull ?? false;
-    // A disk buffer of size 0 takes nothing, so there every call is refused while the broker is full.
+    // A disk buffer of size 0 takes no flush, so there every call is refused while the broker is full.
     const isFilling =
       (!diskBuffer.isEmpty || isFull) &&
       diskBuffer.sizeBytes >= DISK_BUFFER_FILL_MAX * diskBuffer.sizeBytesMax;
@@ -88,7 +88,7 @@ export function createHealth({
   };
 }
 
-/** @param showsDetails - false: whoever reaches the port that takes calls learns no more than that. */
+/** @param showsDetails - false: a caller on the port that takes calls gets no more than that. */
 export function readinessPage({ isReady, details }: Readiness, showsDetails: boolean): Page {
   return {
     status: isReady ? '200 OK' : '503 Service Unavailable',
@@ -97,7 +97,7 @@ export function readinessPage({ isReady, details }: Readiness, showsDetails: boo
   };
 }
 
-/** Says what it is only where somebody must act: other errors of a connection name addresses inside. */
+/** Shows the error only if an operator must act: other errors of a connection name addresses inside. */
 function toldAsAway(error: unknown): Durability & { readonly isAway: true } {
   const isRefused = error instanceof AppError && error.code === 'BROKER_LOGIN_REFUSED';
   return {

@@ -1,4 +1,4 @@
-/** What an intake says of itself every ten seconds: its clock, and what is on its disk. */
+/** Report of an intake about itself every ten seconds: its clock, and its disk buffer. */
 import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';

@@ -1,4 +1,4 @@
-/** What one intake process has taken and has in progress, for `/metrics`. */
+/** Accepted and waiting work of one intake process, for `/metrics`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Batcher } from './commit/batcher.ts';

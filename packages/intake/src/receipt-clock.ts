@@ -1,7 +1,8 @@
 /**
- * The time at which intake takes calls. It is the machine's, unless that differs from Postgres' by more than clocks do that
- * follow a time server: then it is Postgres', as far as that is known. So the times of calls that a client sends to one
- * intake after another go forward, also where the clock of one is a minute wrong: lists of activities are in their order.
+ * The time at which intake takes calls. It is the machine's, unless that differs from Postgres' by more than clocks do
+ * that follow a time server: then it is Postgres', as far as that is known. So the times of calls that a client sends
+ * to one intake after another go forward, also if the clock of one is a minute wrong: lists of activities are in their
+ * order.
  */
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { TurnClock } from './turn-clock.ts';
@@ -15,12 +16,12 @@ export interface ReceiptClockOptions {
 
 /** More than the clocks of machines differ that follow one time server. */
 const DIFFERENCE_MS_MIN = 50;
-/** A difference is believed if it is so many times what it may be wrong by. */
+/** A difference is believed if it is so many times its uncertainty. */
 const CERTAINTY = 4;
 /** A clock that goes back by less stands instead: the one that is measured anew is never exactly the one of before. */
 const STANDSTILL_MS_MAX = 1_000;
 
-/** The times of calls are so far ahead at most where flushes are quicker than a millisecond. */
+/** The times of calls are so far ahead at most if flushes are quicker than a millisecond. */
 const AHEAD_MS_MAX = 2;
 
 /** Of several, since one answer of a busy machine is milliseconds late. */
@@ -28,7 +29,7 @@ const MEASUREMENTS = 8;
 
 export class ReceiptClock {
   readonly #options: ReceiptClockOptions;
-  /** Postgres' clock less the monotonic one; undefined: the machine's clock is right. */
+  /** Postgres' clock less the monotonic one; undefined while the machine's clock is right. */
   #correctedByMs: number | undefined;
   #lastMs = -Infinity;
   #answeredMs = -Infinity;
@@ -56,15 +57,15 @@ export class ReceiptClock {
   }
 
   /**
-   * Calls are about to be answered: one that comes after this is given a later millisecond than they, so that it is listed
-   * after them. Within a millisecond, only those of one flush are in order (`database/src/events/events.ts`).
+   * Calls are about to be answered: a later call gets a later millisecond than they, so that it is listed after them.
+   * Within a millisecond, only the calls of one flush are in order (`database/src/events/events.ts`).
    */
   answered(): void {
     this.#answeredMs = this.#lastMs;
     this.#turnClock.forget();
   }
 
-  /** Measures several times and notices the most certain. What cannot be measured changes nothing. */
+  /** Measures several times and notices the most certain. A failed measurement has no effect. */
   async measure(measure: () => Promise<ClockDifference>): Promise<void> {
     let best: ClockDifference | undefined;
     try {
@@ -73,7 +74,7 @@ export class ReceiptClock {
         if (best === undefined || found.uncertaintyMs < best.uncertaintyMs) best = found;
       }
     } catch {
-      // The watch of the clock tells of it.
+      // The watch of the clock logs it.
     }
     if (best !== undefined) this.noticeDifference(best);
   }

@@ -1,6 +1,6 @@
 /**
- * The sockets of intake (step 1): routes to exchanges, pages, what is allowed where. The only file
- * that imports uWebSockets.js. `req` is dead once a handler returns, so heads are read here, at once.
+ * The sockets of intake (step 1): routes to exchanges, pages, the methods of each path. The only file that
+ * imports uWebSockets.js. `req` is dead once a handler returns, so heads are read here, at once.
  *
  * After: `request-head.ts`, `exchange.ts`.
  */
@@ -46,12 +46,12 @@ export interface ServerOptions {
   readonly accept: Accept;
   /** Asked before `accept`, for calls that can take the fast path. */
   readonly fastPath?: FastPath;
-  /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent: no call is traced. */
+  /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent without traces. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
-  /** Bytes of all bodies that have come in part; where a workspace gets none, its call is answered 503. */
+  /** Bytes of all bodies that have come in part; a call whose workspace gets no capacity is answered 503. */
   readonly collected: SharedCapacity;
   readonly streams: StreamOptions;
-  /** The workspace whose credentials an `Authorization` header has; 0: none's. */
+  /** The workspace whose credentials an `Authorization` header has; 0 if they are unknown. */
   readonly ownerOf: (authorization: string) => number;
   /** `DEMO_HOSTS`. */
   readonly demoHosts: readonly string[];
@@ -61,9 +61,9 @@ export interface ServerOptions {
 
 export interface Server {
   readonly port: number;
-  /** Takes no new connection, says `Connection: close` on the others and ends streams after what they have brought. */
+  /** Takes no new connection, sends `Connection: close` on the others, and ends streams after their received lines. */
   stopListening(): void;
-  /** Cuts what is left. */
+  /** Cuts the remaining connections. */
   close(): void;
   /** Calls that wait for their answer. */
   inFlightCount(): number;
@@ -103,7 +103,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   ticking.unref();
   hearEach(app, silent);
 
-  // A large body counts as one of those that wait.
+  // A large body counts as a waiting one.
   state.turns.yieldTo(() => state.receivedCount - state.heldCount);
 
   const receive = (
@@ -183,7 +183,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   return new Promise((resolve, reject) => {
     app.listen(options.host, options.port, (socket: us_listen_socket | false) => {
       if (!socket) {
-        // uWebSockets.js does not say why.
+        // uWebSockets.js does not give the reason.
         const wanted = { owner: 'INTAKE', host: options.host, port: options.port };
         requireFreePort(wanted).then(() => reject(portTaken(wanted)), reject);
         return;
@@ -207,7 +207,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
 }
 
-/** Every handler that is added from now on reports its request first: none may be left out. */
+/** Every handler that is added from now on reports its request first, without exception. */
 function hearEach(app: TemplatedApp, silent: SilentConnections): void {
   for (const method of ['get', 'head', 'post', 'put', 'del', 'options', 'any'] as const) {
     const add = app[method].bind(app);
@@ -219,7 +219,7 @@ function hearEach(app: TemplatedApp, silent: SilentConnections): void {
   }
 }
 
-/** The path, and the path with a slash at its end: clients join addresses in both ways, and drop a batch that finds nobody. */
+/** The path, and the path with a slash at its end: clients join addresses both ways, and a 404 makes them drop a batch. */
 const closingSlashToo = (pattern: string): readonly string[] =>
   pattern.endsWith('/') ? [pattern] : [pattern, `${pattern}/`];
 
@@ -271,8 +271,8 @@ function writePage(res: HttpResponse, page: Page, hasBody: boolean, isLast: bool
 }
 
 /**
- * Ends the answer to a HEAD. The length is written as a header: told to `endWithoutBody`, uWebSockets.js
- * waits for that many bytes, and the connection is never free for another call, nor closed when idle.
+ * Ends the answer to a HEAD. The length is written as a header. Given to `endWithoutBody`, uWebSockets.js waits for
+ * that many bytes, and the connection is never free for another call, nor closed when idle.
  */
 function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
   res.writeHeader('Content-Length', String(sizeBytes));
@@ -280,7 +280,7 @@ function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
   res.endWithoutBody();
 }
 
-/** True where a request was answered 400 because nobody can tell where its body ends. */
+/** True if a request was answered 400 because the end of its body is uncertain. */
 function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'OPTIONS'): boolean {
   // The connection could not be ended after their answers: `endWithoutBody` does not do that.
   const framing =
@@ -291,7 +291,7 @@ function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'O
   const body = problem(400, 'invalid_framing', framing);
   res.cork(() => {
     writeHead(res, '400 Bad Request', true);
-    // The connection must end, whatever is behind the head.
+    // The connection must end, with any bytes behind the head.
     res.end(method === 'HEAD' ? '' : body, true);
   });
   return true;

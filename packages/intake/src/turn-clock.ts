@@ -1,7 +1,9 @@
 /**
- * The time of a turn of the event loop: the clock is asked by the first call of a turn, and what comes in the same turn
- * came at the same time. Under load a turn takes some milliseconds, which is how much too old a time may be; asking
- * for each call takes 0.2 µs of its 20. Web servers keep their time like this.
+ * The time of a turn of the event loop.
+ *
+ * The first call of a turn reads the clock; later calls of the same turn came at the same time. Under load a turn takes
+ * some milliseconds, by which a time may be too old. A read for each call would take 0.2 µs of its 20. Web servers keep
+ * their time like this.
  *
  * Beside `main.ts`.
  */

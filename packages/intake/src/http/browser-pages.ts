@@ -1,6 +1,7 @@
 /**
- * What browsers ask of a Pipelines host besides events (`ingestion-conventions.md` §3.7): the
- * settings that the published clients load before their first call, a snippet of our own, and the small
+ * Pages for browsers on a Pipelines host (`ingestion-conventions.md` §3.7).
+ *
+ * They are the settings that the published clients load before their first call, a snippet of our own, and the small
  * client that the snippet loads (`../browser/`).
  *
  * Both scripts name the host that they were asked from, so that events come back to it.
@@ -17,11 +18,11 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const CLIENT_NAMES = ['Segment.io', 'Customer.io Data Pipelines'] as const;
 
 /**
- * The least that `@segment/analytics-next` and `@customerio/cdp-analytics-browser` work with. Events come back to the host
- * that the settings were asked from. An unknown key is 404, so that the client says so and stops.
+ * The least that `@segment/analytics-next` and `@customerio/cdp-analytics-browser` work with. Events come back to the
+ * host that the settings were asked from. An unknown key is 404, so that the client logs it and stops.
  *
- * @param names - whose settings. Beside any other a client loads a part of itself, which the builds for script tags ask their
- * vendor's host for, so there is an answer with each name alone too.
+ * @param names - whose settings. Beside any other a client loads a part of itself, which the builds for script tags ask
+ * their vendor's host for, so there is an answer with each name alone too.
  */
 function settingsPage(
   keys: KeyRing,
@@ -40,7 +41,7 @@ function settingsPage(
     addBundledMetadata: true,
     unbundledIntegrations: [],
     maybeBundledConfigIds: {},
-    // Nothing to be loaded from elsewhere, which each client takes the names of the others for.
+    // No part to load from elsewhere; each client ignores the names of the others.
     bundlingStatus: 'unbundled',
     versionSettings: { version: '4.4.7', componentTypes: [] },
   };
@@ -68,8 +69,9 @@ function settingsPage(
 }
 
 /**
- * `GET /sourceConfig/`: what RudderStack's clients read before their first call. They know where their events go, and are
- * told that nothing else is to be loaded or reported. The answer to an unknown key is the one at which they stop.
+ * `GET /sourceConfig/`: the settings that RudderStack's clients read before their first call. They know the address for
+ * their events, and the answer names no other part to load or report. The answer to an unknown key is the one at which
+ * they stop.
  */
 function sourceConfigPage(keys: KeyRing, asked: Asked, writeKey: string): Page {
   const { authorization } = asked;
@@ -109,12 +111,14 @@ const readScript = (name: string): string =>
 const SNIPPET = readScript('snippet.js');
 const CLIENT = readScript('client.js');
 
-/** `GET /v1/analytics-js/snippet/`: what a page holds. The write key is given when it calls `load`. */
+/** `GET /v1/analytics-js/snippet/`: the script for a page. The write key is given when it calls `load`. */
 export function snippetPage(host: string, isSecure: boolean): Page {
   return scriptPage(SNIPPET, host, isSecure);
 }
 
-/** `GET /v1/analytics-js/snippet/{writeKey}/analytics.min.js`: what the snippet loads. An unknown key is 404. */
+/**
+ * `GET /v1/analytics-js/snippet/{writeKey}/analytics.min.js`: the client that the snippet loads. An unknown key is 404.
+ */
 export function clientPage(keys: KeyRing, writeKey: string, asked: Asked, isSecure: boolean): Page {
   if (!opens(keys.authenticateWriteKey(writeKey), asked))
     return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };

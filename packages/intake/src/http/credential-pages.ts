@@ -1,7 +1,7 @@
 /**
  * The two GETs that clients test their Track credentials with (`ingestion-conventions.md` §1.1).
  *
- * They answer from memory, like every call, so they say nothing about the broker: `/readyz` does.
+ * They answer from memory, like every call, so they do not show the state of the broker: `/readyz` does.
  */
 import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { problem } from './answer.ts';
@@ -15,14 +15,14 @@ interface CredentialDependencies {
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
 }
 
-/** `GET /auth`: 200 where the site id and key are in force. */
+/** `GET /auth`: 200 if the site id and key are in force. */
 export function authPage(deps: CredentialDependencies, asked: Asked): Page {
   return withWorkspace(deps, 'track.auth', asked, () => ({}));
 }
 
 /**
  * `GET /api/v1/accounts/region`. `url` is the host that was asked: there are no other regions, and a client that
- * follows it stays where it is.
+ * follows it stays at its host.
  */
 export function regionPage(deps: CredentialDependencies, asked: Asked, region: 'us' | 'eu'): Page {
   return withWorkspace(deps, 'track.v1.region', asked, (environmentId) => ({

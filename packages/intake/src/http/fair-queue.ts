@@ -3,7 +3,7 @@
  * with a thousand items delays the next item of another by one.
  */
 export class FairQueue<Item> {
-  /** A `Map` keeps the order of insertion; an owner is inserted again behind the others. None is empty. */
+  /** A `Map` keeps the order of insertion; an owner is inserted again behind the others. Each set has an item. */
   readonly #byOwner = new Map<number, Set<Item>>();
 
   get isEmpty(): boolean {
@@ -26,7 +26,7 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** @returns `undefined` if nothing waits. */
+  /** @returns `undefined` if no item waits. */
   take(): Item | undefined {
     for (const [owner, items] of this.#byOwner) {
       this.#byOwner.delete(owner);

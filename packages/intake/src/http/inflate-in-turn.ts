@@ -1,6 +1,8 @@
 /**
- * Compressed bodies wait their turn to be inflated, so that their memory is bounded before anybody knows whose they
- * are: a few inflated bodies, and compressed bytes that are counted with those of bodies on their way in.
+ * Turns of compressed bodies that wait to be inflated.
+ *
+ * They bound memory before the workspace is known: a few inflated bodies, and compressed bytes that are counted
+ * together with the bytes of bodies on their way in.
  *
  * A burst of honest callers waits. If each reserved the limit of its inflated size, it would be refused.
  *
@@ -28,14 +30,14 @@ interface Inflation {
 /** Of all bodies of a server. */
 export interface InflationState {
   /**
-   * Bytes of bodies that are held: of those that came in part, and of compressed ones until they are inflated. Those
-   * whose credentials are not in the header, or open nothing, are of workspace 0.
+   * Bytes of held bodies: parts of bodies, and compressed bodies until they are inflated. Bodies without valid
+   * credentials in the header are of workspace 0.
    */
   readonly collected: SharedCapacity;
   readonly turns: Turns;
   readonly inflations: {
     runningCount: number;
-    /** By workspace; 0: those whose credentials are not in the header, or open nothing. */
+    /** By workspace; 0 for bodies without valid credentials in the header. */
     readonly waiting: FairQueue<Inflation>;
   };
 }
@@ -44,9 +46,9 @@ export interface InflationState {
  * Inflates at most the call's `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
  * copied.
  *
- * @returns a function that lets go of a body that still waits, for when its sender hangs up; `take` is not called
- * after it. It does nothing where the body is being inflated or done. Undefined where no more bodies may wait: then
- * `take` is never called.
+ * @returns a function that lets go of a body that still waits, for when its sender hangs up; `take` is not called after
+ * it. It has no effect if the body is being inflated or done. Undefined if no more bodies may wait: then `take` is
+ * never called.
  */
 export function inflateInTurn(
   state: InflationState,

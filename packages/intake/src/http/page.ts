@@ -3,7 +3,7 @@ export interface Page {
   readonly status: string;
   readonly contentType: string;
   readonly body: string;
-  /** Seconds that caches may keep it; absent: not at all. */
+  /** Seconds that caches may keep it; absent if they may not. */
   readonly cacheSeconds?: number;
   /** With 401: which credentials are asked for. */
   readonly authenticate?: boolean;
@@ -11,9 +11,9 @@ export interface Page {
 
 export interface Asked {
   readonly host: string;
-  /** The header; empty where there is none. */
+  /** The header; empty if it is absent. */
   readonly authorization: string;
-  /** Whether it comes from where a credential of the demo opens something. */
+  /** True if the demo's credentials may be used for the call. */
   readonly mayUseDemo: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Asked {
  *
  * @param parameters - of the path.
  * @param asked - by whom and of which host.
- * @param query - the value of a query parameter, empty where it is absent; to be called before the first `await`.
+ * @param query - the value of a query parameter, empty if it is absent; to be called before the first `await`.
  */
 export type PageOf = (
   parameters: readonly string[],

@@ -1,11 +1,11 @@
 /**
- * What intake reads of a request's line and of its head, and what it refuses there.
+ * Line and head of a request: the fields that intake reads and refuses.
  *
- * uWebSockets.js accepts two different `Content-Length` headers (the first wins) and reads any
- * `Transfer-Encoding` as chunked (`xchunked`, `gzip, chunked`). Two readers of one connection that
- * disagree about where a body ends is how requests are smuggled, so both are refused here. So is a
- * second `Host`: the pages for browsers are made for the first one, and a cache in front may keep
- * them for the other; and a second `Authorization`, of which a proxy may have checked the other.
+ * uWebSockets.js accepts two different `Content-Length` headers (the first wins) and reads any `Transfer-Encoding` as
+ * chunked (`xchunked`, `gzip, chunked`). If two readers of one connection disagree about the end of a body, requests
+ * can be smuggled, so both are refused here. So is a second `Host`: the pages for browsers are made for the first one,
+ * and a cache in front may keep them for the other. So is a second `Authorization`, of which a proxy may have checked
+ * the other.
  *
  * Before: `server.ts`. After: `exchange.ts`.
  */
@@ -18,16 +18,15 @@ const CORS_HEADERS =
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]{1,100}(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]{1,100}){0,49}$/;
 
 /**
- * The headers that a browser may add to a call from another origin: those that it asks for, whatever they are. Each client
- * has some of its own (`AnonymousId`), intake reads none that it does not know, and a call has to bring its own
- * credentials.
+ * The headers that a browser may add to a call from another origin: all headers that it asks for. Each client has some
+ * of its own (`AnonymousId`), intake ignores unknown ones, and a call has to bring its own credentials.
  *
- * @param asked - `Access-Control-Request-Headers`; empty where there is none.
+ * @param asked - `Access-Control-Request-Headers`; empty if it is absent.
  */
 export const allowedHeaders = (asked: string): string =>
   HEADER_NAMES.test(asked) ? asked : CORS_HEADERS;
 
-/** What is read of a request's head. */
+/** The fields of a request's head that intake reads. */
 export class Head {
   authorization = '';
   authorizationCount = 0;
@@ -89,7 +88,10 @@ function readHeader(head: Head, name: string, value: string): void {
   }
 }
 
-/** A name, an address or one of IPv6 in brackets, with or without a port (RFC 9110 §7.2); a client without a name sends none. */
+/**
+ * A name, an address or one of IPv6 in brackets, with or without a port (RFC 9110 §7.2); empty from a client without a
+ * name.
+ */
 const HOST = /^(?:[\w.~%!$&'()*+;=-]*|\[[\da-f.:]+\])(?::\d*)?$/i;
 /** A source's calls come in a row; the expression takes 0.05 µs more. */
 let lastHost = '';
@@ -101,7 +103,7 @@ function isHost(text: string): boolean {
   return true;
 }
 
-/** Why nobody can tell where the request's body ends, or whom it is for; undefined where that is certain. */
+/** The reason for which the end of the request's body, or its host, is uncertain; undefined if both are certain. */
 export function framingProblem(found: Head): string | undefined {
   if (found.contentLengthCount > 1) return 'Content-Length is repeated';
   if (found.isContentLengthEmpty) return 'Content-Length is empty';
@@ -123,7 +125,9 @@ interface RequestLine {
 
 export const NO_PARAMETERS: readonly string[] = [];
 
-/** The parameters, decoded: those of the path, then those of the query. Undefined where the path is not valid percent-encoding of UTF-8. */
+/**
+ * The decoded parameters of the path, then of the query. Undefined if the path is not valid percent-encoding of UTF-8.
+ */
 export function readParameters(
   request: RequestLine,
   count: number,

@@ -1,5 +1,5 @@
 /**
- * What all exchanges of a server share: its counters, its open streams, and what is held of bodies.
+ * Shared state of a server's exchanges: counters, open streams, and held bodies.
  *
  * Made by `server.ts`; used by `exchange.ts` and `stream/stream-exchange.ts`.
  */
@@ -15,13 +15,13 @@ export interface ServerState extends InflationState {
   receivedCount: number;
   /** Of them, those whose bodies waited for a turn. */
   heldCount: number;
-  /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
+  /** By status, as `400`: refused calls. Calls that are taken in part are not here. */
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
   readonly demoGate: DemoGate;
   readonly repeatedKeys: RepeatedKeyLooks;
   readonly bodyReads: BodyReads;
-  /** The workspace whose credentials the `Authorization` header has; 0: none's. */
+  /** The workspace whose credentials the `Authorization` header has; 0 if they are unknown. */
   readonly ownerOf: (authorization: string) => number;
 }

@@ -1,16 +1,14 @@
 /**
- * Closes connections on which no whole head comes: a head that stops, or one that uWebSockets.js waits for without end (a
- * folded header, a NUL in a value). Its own limit is 10 s, and it calls no handler before a head is whole.
+ * Closes connections on which no whole head comes: a head that stops, or one that uWebSockets.js waits for without end
+ * (a folded header, a NUL in a value). Its own limit is 10 s, and it calls no handler before a head is whole.
  *
- * uWebSockets.js passes the handle of a connection when it opens, and does not say later to which connection a request
- * belongs. A handle must not be touched once its connection is closed, and only a connection without a request reports
- * that. So a request from an address ends the watch over all connections of this address that were open by then: one of
- * them is its own. These keep the limit of uWebSockets.js.
+ * uWebSockets.js passes the handle of a connection when it opens, and does not name the connection of a later request.
+ * A handle must not be touched once its connection is closed, and only a connection without a request reports that. So
+ * a request from an address ends the watch over all connections of this address that were open by then: one of them is
+ * its own. These keep the limit of uWebSockets.js.
  *
- * An address takes 2.5 µs to read, where a call takes 13, and the watch over a connection 6. So both are bounded by the tick: in
- * a process that is busier than that, connections have the limit of uWebSockets.js.
- *
- * Before: `server.ts`.
+ * An address takes 2.5 µs to read, a call takes 13, and the watch over a connection 6. So both are bounded by the tick:
+ * in a process that is busier than that, connections have the limit of uWebSockets.js. Before: `server.ts`.
  */
 
 /** The handle of a connection, or of a request on it. */
@@ -37,7 +35,7 @@ const TICK_COUNT_MAX = 10;
 
 /** Between two ticks: 1.2 ms of 250. */
 const OPENED_COUNT_MAX = 200;
-/** Between two ticks: 1.25 ms of 250, while there are connections to watch. Past it none is watched. */
+/** Between two ticks: 1.25 ms of 250, while there are connections to watch. Past it new ones are not watched. */
 const HEARD_COUNT_MAX = 500;
 
 export class SilentConnections {

@@ -1,19 +1,14 @@
 /**
- * Traces of calls, where they are on (`platform/src/telemetry/tracing.ts`): a span a call, from its head to its
- * answer, and a span a commit batch, from its making to its confirmation.
- *
+ * Traces of calls, if they are on (`platform/src/telemetry/tracing.ts`): a span a call, from its head to its answer,
+ * and a span a commit batch, from its making to its confirmation.
  * ```
  *   sender ─▶ POST /v1/track ─▶ send events ─▶ (in the commit batch) process events
  *             POST /v1/track ┄┄ link ┄┄┘
  * ```
- *
- * A commit batch holds many calls and goes on in one trace: that of the first of its calls that is
- * traced. The others and the commit batch link to each other. A stream is one span from its head to its last line, and
- * what is committed of it meanwhile continues that trace: so a sampler takes all of a stream or nothing. A call whose
- * body never comes whole leaves no span.
- *
- * Where traces are off none of this is reached: the server registers other handlers, and the batcher
- * asks once a flush, a stream once a group.
+ * A commit batch holds many calls and continues one trace, the one of its first traced call. The others and the commit
+ * batch link to each other. A stream is one span from its head to its last line, and its commits continue that trace: a
+ * sampler takes a stream whole or not at all. A call whose body never comes whole leaves no span. Without traces this
+ * file is not reached: the server registers other handlers, and the batcher asks once a flush, a stream once a group.
  */
 import type { BatchSteps } from '@sluice/domain/parsing/batch';
 import type { Operation } from '@sluice/domain/operations/operation';
@@ -30,9 +25,9 @@ import type { Accept } from './exchange.ts';
 
 /** A stream that is traced. */
 export interface StreamTrace {
-  /** Puts what is about to be committed into the stream's trace. */
+  /** Puts the operations that are about to be committed into the stream's trace. */
   mark(operations: readonly Operation[]): void;
-  /** Called once; with a failure where the sender did not hear the end. */
+  /** Called once; with a failure if the sender did not hear the end. */
   end(status: number, attributes: SpanAttributes, failure?: string): void;
 }
 
@@ -48,7 +43,7 @@ export class CallTracer {
   /**
    * Traces one call and hands it to the use case.
    *
-   * @param traceparent - as the sender gave it; empty where it gave none.
+   * @param traceparent - as the sender gave it; empty if it is absent.
    * @param requestId - the proxy's or the sender's, to find the call by.
    */
   acceptCall(accept: Accept, route: Route, traceparent: string, requestId: string): Accept {
@@ -64,7 +59,7 @@ export class CallTracer {
       });
   }
 
-  /** Undefined where the stream is not traced. */
+  /** Undefined if the stream is not traced. */
   acceptStream(traceparent: string, requestId: string): StreamTrace | undefined {
     const span = this.#tracer.startSpan(
       requestStart({ method: 'POST', route: STREAM_PATTERN, traceparent, requestId }),
@@ -81,7 +76,7 @@ export class CallTracer {
     };
   }
 
-  /** The traces that the commit batches of a flush belong to; undefined where there are none. */
+  /** The traces that the commit batches of a flush belong to; undefined without any. */
   traceFlush(commitBatches: readonly CommitBatchDraft[]): TracedFlush | undefined {
     const started: Span[] = [];
     const traceparents = new Map<string, string>();

@@ -4,18 +4,16 @@
  * ```
  *   sockets ─▶ one turn (2 ms) ─▶ sockets ─▶ one turn ─▶ …
  * ```
- *
  * Work is divided by time: a megabyte of newlines or of nested arrays takes a hundred times as long as a megabyte of
  * events. Owners (workspaces) take turns, and the work of one owner waits in its order of arrival: a workspace that
- * sends forty large bodies delays another by one turn. Bodies that take a fraction of a turn share one.
- *
- * While other calls come, turns take half of the time: a turn is followed by a rest of its length. Forty streams alone keep the
- * event loop and the broker busy, and the p99 of a single call was 38 ms where it is 12 ms without them. Streams commit
+ * sends forty large bodies delays another by one turn. Bodies that take a fraction of a turn share one. While other
+ * calls come, turns take half of the time: a turn is followed by a rest of its length. Forty streams alone keep the
+ * event loop and the broker busy, and the p99 of a single call was 38 ms, but 12 ms without them. Streams commit
  * smaller groups then (`stream/commit-slots.ts`).
  */
 import { FairQueue } from './fair-queue.ts';
 
-/** Calls that come each 10 ms or more often want the other half of the time, also if none came during the last turn. */
+/** Calls that come each 10 ms or more often want the other half of the time, also if the last turn had no call. */
 const CALLS_WITHIN_MS = 10;
 
 /** An honest caller waits for two or three turns: when its call is read, and when the broker has confirmed it. */
@@ -26,7 +24,7 @@ export interface Turn {
   isOver(): boolean;
 }
 
-/** @returns true where the rest of the turn is its own. */
+/** @returns true if the rest of the turn is its own. */
 type Work = (turn: Turn) => boolean;
 
 export class Turns {
@@ -90,7 +88,7 @@ export class Turns {
     else setImmediate(serve);
   }
 
-  /** True where calls want the other half of the time. */
+  /** True if calls want the other half of the time. */
   #isWanted(nowMs: number): boolean {
     const callCount = this.#callCount();
     if (callCount > this.#callCountBefore) this.#callAtMs = nowMs;

@@ -1,4 +1,4 @@
-/** Heads of responses: what is the same for all, and what a workspace with a rate limit is told. */
+/** Heads of responses: the fields of all, and the fields of a workspace with a rate limit. */
 import type { RateStanding } from '../auth/rate-limit.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
@@ -21,7 +21,7 @@ const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, Rate
 const CONTENT_TYPE_NOT_SNIFFED =
   'application/json; charset=utf-8\r\nX-Content-Type-Options: nosniff';
 
-/** Browsers are told that any origin may read the answer; others are spared the headers. */
+/** Browsers learn that any origin may read the answer; other clients are spared the headers. */
 export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: boolean): void {
   if (status !== '200 OK') res.writeStatus(status);
   res.writeHeader('Content-Type', CONTENT_TYPE_NOT_SNIFFED);
@@ -31,8 +31,7 @@ export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: bo
 }
 
 /**
- * The three fields that client libraries read today. The later drafts' `RateLimit: "name";r=…;t=…`
- * says the same to fewer of them.
+ * The three fields that client libraries read today. Fewer of them read the later drafts' `RateLimit: "name";r=…;t=…`.
  */
 export function writeStanding(res: ResponseWriter, standing: RateStanding): void {
   res.writeHeader('RateLimit-Limit', String(standing.limit));
