@@ -22,6 +22,7 @@ import { handleError, sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures, forbidden, text } from '../http/fields.ts';
 import { refuseDemo } from '../auth/demo-guard.ts';
 import { isAllowedFrom } from '../auth/ip-allowlist.ts';
+import { PROGRAM_WITHOUT_FACTOR } from '../auth/restricted-use.ts';
 import type { Problem } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -114,6 +115,11 @@ export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEf
           code: 'ip_not_allowed',
           message:
             'the token may not be used from this address; use an address of its ip_allowlist',
+          extensions: { error: 'unauthorized_client' },
+        });
+      if (caller.isFactorMissing)
+        return sendProblem(request, reply, {
+          ...PROGRAM_WITHOUT_FACTOR,
           extensions: { error: 'unauthorized_client' },
         });
       const words = asked.split(' ').filter((word) => word !== '');

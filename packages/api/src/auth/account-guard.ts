@@ -7,7 +7,7 @@
  * looks up everything else in a path **with** `accountCallerOf(request).accountId`, and answers 404 (`notFound`) if it
  * is another account's.
  * Order of the answers, all before the body is read: 401 without a token in force, 429 over the rate (`call-rate.ts`),
- * 404 if the path names another account, 403 for the token's addresses, read-only mode, role or scope. The 404 does not
+ * 404 if the path names another account, 403 for the token's addresses, a missing second factor, read-only mode, role or scope. The 404 does not
  * depend on whether that account exists, so neither body nor time shows it. A route's other refusals follow once the
  * body is read, and before a kept answer is sent ({@link refuseWhatIsBeyond}).
  */
@@ -211,6 +211,8 @@ const callerOfSession = (
   isReadOnly: session.isReadOnly,
   scopes: isOfOperator(session, operatorAccountIds) ? ['fleet:read'] : session.scopes,
   ipAllowlist: session.ipAllowlist,
+  // The door asks for it (`session-door.ts`).
+  isFactorMissing: false,
   expiresAt: session.expiresAt,
   credentialId: session.credentialId,
   serviceAccountId: session.serviceAccountId,

@@ -2,13 +2,15 @@
  * Tokens of service accounts, for the guard of account routes.
  *
  * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. One of a program that a
- * user let in also ends when the user is removed or has another role. The caller, which
+ * user let in also ends when the user is removed or has another role. It opens nothing while its user lacks a second factor that
+ * the account requires. The caller, which
  * keeps the answer for a moment, checks the expiry against its own clock too.
  */
 import type { Role } from '@sluice/domain/accounts/account';
 import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { IS_FACTOR_MISSING } from './user-factor.ts';
 
 export interface AccountToken {
   readonly accountId: number;
@@ -21,13 +23,16 @@ export interface AccountToken {
   readonly scopes: readonly string[];
   /** CIDR blocks. Empty: any address. */
   readonly ipAllowlist: readonly string[];
+  /** Of a program whose account requires two factors, and whose user has only one. */
+  readonly isFactorMissing: boolean;
   readonly expiresAt: Date | null;
 }
 
 const TOKEN = sql`
   select c.account_id::int as "accountId", c.credential_id::int as "credentialId",
          c.service_account_id as "serviceAccountId", c.secret_hash as "secretHash", s.role, c.is_read_only as "isReadOnly",
-         c.scopes, c.ip_allowlist as "ipAllowlist", c.expires_at as "expiresAt"
+         c.scopes, c.ip_allowlist as "ipAllowlist", c.expires_at as "expiresAt",
+         ${IS_FACTOR_MISSING} as "isFactorMissing"
     from api_credentials c
     join service_accounts s
       on s.account_id = c.account_id and s.service_account_id = c.service_account_id

@@ -1,6 +1,7 @@
 /** Statements on credentials that the API asks for one at a time. Intake's whole list is in `workspace-keys.ts`. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { IS_FACTOR_MISSING } from './user-factor.ts';
 
 /** A key of the app API, in force. */
 export interface AppKey {
@@ -11,6 +12,8 @@ export interface AppKey {
   readonly isReadOnly: boolean;
   /** Addresses and CIDR blocks that it may be used from. Empty: any address. */
   readonly ipAllowlist: readonly string[];
+  /** Of a program whose account requires two factors, and whose user has only one. */
+  readonly isFactorMissing: boolean;
 }
 
 /**
@@ -23,7 +26,8 @@ export async function findAppKey(
 ): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
     select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name,
-           c.is_read_only as "isReadOnly", c.ip_allowlist as "ipAllowlist"
+           c.is_read_only as "isReadOnly", c.ip_allowlist as "ipAllowlist",
+           ${IS_FACTOR_MISSING} as "isFactorMissing"
     from api_credentials c
     join environments e on e.account_id = c.account_id and e.environment_id = c.environment_id
     join accounts a on a.account_id = c.account_id

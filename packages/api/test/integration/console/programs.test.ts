@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertTenant, type Tenant } from '../support/api-under-test.ts';
 import { type ConsoleWorld, startConsole } from '../support/console-world.ts';
+import { secondFactorsOf } from '../support/second-factor-world.ts';
 
 let world: ConsoleWorld;
 let count = 0;
@@ -74,6 +75,13 @@ async function statusesOf({ token, key }: Made): Promise<[number, number]> {
   ];
 }
 
+const exchange = (token: string) =>
+  world.api.app.inject({
+    method: 'POST',
+    url: '/v1/service_accounts/oauth/token',
+    headers: { 'content-type': 'application/json' },
+    payload: JSON.stringify({ grant_type: 'client_credentials', client_secret: token }),
+  });
 const listed = async (session = cookie): Promise<{ id: number; name: string }[]> =>
   (await world.call('GET', '/console/programs', { cookie: session })).json().programs;
 const end = (id: number, session = cookie) =>
@@ -186,6 +194,43 @@ test('the programs of a user who was removed do not come back with an invitation
   const session = await world.signIn(member.email);
   expect(await listed(session)).toEqual([]);
   expect(await statusesOf(made)).toEqual([401, 401]);
+});
+
+// Security: a program is a session that lasts 90 days, and was let in by the first factor alone.
+test('a program goes on in an account that requires two factors once its user has a second one', async () => {
+  const { database } = world.api;
+  const { call, codeOf, require2fa, enrolled } = secondFactorsOf(() => world);
+  const machine = await letIn();
+  const { access_token: token } = (await exchange(machine.token)).json();
+  const ofUserWithTwo = await letIn((await enrolled('member', tenant)).cookie);
+  expect((await require2fa('enable', tenant)).statusCode).toBe(204);
+  expect(await statusesOf(machine)).toEqual([403, 403]);
+  expect(await statusesOf({ token, key: machine.key })).toEqual([403, 403]);
+  expectProblem(await exchange(machine.token), 403, 'forbidden');
+  const refused = await world.api.call('GET', '/v1/workspaces', { key: machine.key });
+  expect(refused.json().detail).toContain('set up an authenticator app');
+  // Tokens of machines stay as they are.
+  expect(await statusesOf({ token: tenant.token, key: tenant.key })).toEqual([200, 200]);
+  expect(await statusesOf(ofUserWithTwo)).toEqual([200, 200]);
+
+  const issuer = 'https://id.example';
+  await sql`
+    insert into identity_providers (account_id, issuer, client_id, counts_as_two_factors)
+    values (${tenant.accountId}, ${issuer}, 'sluice', true)`.execute(database);
+  expect(await statusesOf(machine)).toEqual([403, 403]);
+  await sql`
+    insert into user_identities (account_id, user_id, issuer, subject)
+    values (${tenant.accountId}, ${admin.userId}, ${issuer}, 'ada')`.execute(database);
+  expect(await statusesOf(machine)).toEqual([200, 200]);
+  await sql`update identity_providers set counts_as_two_factors = false
+    where account_id = ${tenant.accountId}`.execute(database);
+  expect(await statusesOf(machine)).toEqual([403, 403]);
+
+  const session = await world.signIn(admin.email);
+  const { secret } = (await call('POST', '/console/second_factor/setup', session)).json();
+  const code = codeOf(secret);
+  expect((await call('POST', '/console/second_factor', session, { code })).statusCode).toBe(200);
+  expect(await statusesOf(machine)).toEqual([200, 200]);
 });
 
 test('a sign-out ends the session alone: the program goes on', async () => {

@@ -29,6 +29,7 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
     name: 'Demo',
     isReadOnly: false,
     ipAllowlist: [],
+    isFactorMissing: false,
   });
   for (const [token, accountId] of [
     [DEMO.accountToken, 1],
