@@ -43,7 +43,7 @@ export function createTracedHttpClient(
  */
 export const templateOf = (path: string): string =>
   path
-    .replace(/[?#].*$/s, '')
+    .replace(/[?#].*/s, '')
     .split('/')
     .map((part) => (/^(?:v\d|[a-z_]*)$/.test(part) ? part : '{id}'))
     .join('/');

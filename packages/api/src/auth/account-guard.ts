@@ -7,9 +7,9 @@
  * looks up everything else in a path **with** `accountCallerOf(request).accountId`, and answers 404 (`notFound`) if it
  * is another account's.
  * Order of the answers, all before the body is read: 401 without a token in force, 429 over the rate (`call-rate.ts`),
- * 404 if the path names another account, 403 for the token's addresses, a missing second factor, read-only mode, role or scope. The 404 does not
- * depend on whether that account exists, so neither body nor time shows it. A route's other refusals follow once the
- * body is read, and before a kept answer is sent ({@link refuseWhatIsBeyond}).
+ * 404 if the path names another account, 403 for the token's addresses, a missing second factor, read-only mode, role or
+ * scope. The 404 does not depend on whether that account exists, so neither body nor time shows it. A route's other
+ * refusals follow once the body is read, and before a kept answer is sent ({@link refuseWhatIsBeyond}).
  */
 import type { ConsoleSession } from '@sluice/database/users/console-sessions';
 import type { Database } from '@sluice/database/connection/connection';

@@ -16,7 +16,8 @@ const CERTIFICATE_COUNT_MAX = 10;
 const SUBJECT_LENGTH_MAX = 500;
 const FAULT_LENGTH_MAX = 100;
 
-const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+const BLOCK_BEGIN = '-----BEGIN CERTIFICATE-----';
+const BLOCK_END = '-----END CERTIFICATE-----';
 
 /** Identification of a certificate. */
 export interface ShownCertificate {
@@ -29,11 +30,13 @@ export interface ShownCertificate {
 
 /** The PEM blocks of certificates in a text, one after another. */
 export const certificateBlocks = (pem: string): string =>
-  (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => `${block}\n`).join('');
+  blocksOf(pem)
+    .map((block) => `${block}\n`)
+    .join('');
 
 /** @param pem - certificates that were found good when they were stored. */
 export const showCertificates = (pem: string): ShownCertificate[] =>
-  (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => {
+  blocksOf(pem).map((block) => {
     const certificate = new X509Certificate(block);
     return {
       // The cut may halve a surrogate pair, which the audit log could not keep.
@@ -45,10 +48,23 @@ export const showCertificates = (pem: string): ShownCertificate[] =>
     };
   });
 
+/** Each block, from a first line to the next last line. A pattern would need quadratic time for many first lines without a last one. */
+function blocksOf(pem: string): string[] {
+  const blocks: string[] = [];
+  let begin = pem.indexOf(BLOCK_BEGIN);
+  while (begin >= 0) {
+    const end = pem.indexOf(BLOCK_END, begin);
+    if (end < 0) break;
+    blocks.push(pem.slice(begin, end + BLOCK_END.length));
+    begin = pem.indexOf(BLOCK_BEGIN, end);
+  }
+  return blocks;
+}
+
 /** The fault of certificates, worded to follow their field; undefined if they are valid. */
 export function whyNoCertificates(pem: string, nowMs: number): string | undefined {
   if (pem.includes('PRIVATE KEY-----')) return 'must not hold a private key';
-  const blocks = pem.match(CERTIFICATE_BLOCK) ?? [];
+  const blocks = blocksOf(pem);
   if (blocks.length === 0)
     return 'must be PEM: text that begins with -----BEGIN CERTIFICATE----- and ends with -----END CERTIFICATE-----';
   if (blocks.length > CERTIFICATE_COUNT_MAX)
@@ -82,7 +98,7 @@ export function whyNoPrivateKey(pem: string, certificate: string): string | unde
   if (!key) return 'must be PEM of a private key that can be read';
   if ((key.asymmetricKeyDetails?.modulusLength ?? 0) > RSA_KEY_BITS_MAX)
     return `must have at most ${RSA_KEY_BITS_MAX} bits`;
-  const [first = ''] = certificate.match(CERTIFICATE_BLOCK) ?? [];
+  const [first = ''] = blocksOf(certificate);
   const isOfCertificate = parsed(() => new X509Certificate(first).checkPrivateKey(key));
   return isOfCertificate === true
     ? undefined

@@ -106,7 +106,7 @@ export const hintsOf = (values: Readonly<Record<string, string>>): Record<string
 
 /** The visible part of a secret: its end, if that is a small part of it. */
 export function hintOf(value: string): string {
-  const [, scheme = '', secret = value] = /^(\w+) +(.+)$/.exec(value) ?? [];
+  const [, scheme = '', secret = value] = /^(\w+) +([^ ].*)/.exec(value) ?? [];
   // The end of a text in Base64 is the end of a password.
   const isShown = secret.length >= HINTED_LENGTH_MIN && scheme.toLowerCase() !== 'basic';
   return isShown ? `${HIDDEN}${secret.slice(-HINT_LENGTH)}` : HIDDEN;

@@ -39,9 +39,6 @@ export function sendStaticFile(
 /** The coding is named, and not with a weight of zero (RFC 9110 §12.5.3). */
 const isAccepted = (header: string, coding: string): boolean =>
   header.split(',').some((each) => {
-    const [name, weight = ''] = each
-      .trim()
-      .toLowerCase()
-      .split(/\s*;\s*/);
+    const [name, weight = ''] = each.split(';').map((part) => part.trim().toLowerCase());
     return name === coding && !/^q=0(?:\.0*)?$/.test(weight);
   });

@@ -2,7 +2,7 @@
  * Tokens of service accounts, for the guard of account routes.
  *
  * A token is in force until it is revoked, has expired by Postgres' clock, or its account is closed. One of a program that a
- * user let in also ends when the user is removed or has another role. It opens nothing while its user lacks a second factor that
+ * user let in also ends when the user is removed or has another role. It is refused while its user lacks a second factor that
  * the account requires. The caller, which
  * keeps the answer for a moment, checks the expiry against its own clock too.
  */

@@ -1,10 +1,14 @@
-/** The second factor of the user for whom a program acts, which the program needs as long as the account requires two. */
+/**
+ * The second factor of a program's user.
+ *
+ * A program acts for a user, so it needs the factors that the account requires of the user.
+ */
 import { sql } from 'kysely';
 
 /**
  * True if the account requires two factors and the user of the program has only one. For a statement whose tables of
  * credentials and accounts are `c` and `a`; false for a credential of no user. The user's identity provider counts as
- * the second factor if the account says so. Index: primary keys.
+ * the second factor if `counts_as_two_factors` is set. Index: primary keys.
  */
 export const IS_FACTOR_MISSING = sql`
   (a.is_two_factor_required and c.for_user_id is not null

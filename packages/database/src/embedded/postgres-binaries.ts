@@ -91,7 +91,7 @@ const binariesIn = (native: string, version: string): PostgresBinaries => ({
   postgres: join(native, 'bin', 'postgres'),
   initdb: join(native, 'bin', 'initdb'),
   pgCtl: join(native, 'bin', 'pg_ctl'),
-  majorVersion: version.replace(/\..*$/, ''),
+  majorVersion: version.replace(/\..*/, ''),
 });
 
 /** `initdb` runs `postgres` and reads `share`; that a version is printed would not show the latter. */

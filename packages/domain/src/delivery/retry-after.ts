@@ -5,7 +5,7 @@
  * Step 12 of the walk. Before: `worker/src/lane/lane-attempts.ts`. After: `delivery-schedule.ts` bounds it.
  */
 
-const FIELD = /^retry-after:[ \t]*(.*?)[ \t]*$/im;
+const FIELD = /^retry-after:(.*)/im;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const TIME = String.raw`(\d\d):(\d\d):(\d\d)`;
 /** `Sun, 06 Nov 1994 08:49:37 GMT`, the form that senders must write. */
@@ -29,7 +29,7 @@ const SECONDS_MAX = 1_000_000_000;
  * @param endedAtMs - the time from which seconds count.
  */
 export function retryAfterMs(head: string, endedAtMs: number): number | undefined {
-  const value = FIELD.exec(head)?.[1];
+  const value = FIELD.exec(head)?.[1]?.trim();
   if (value === undefined) return undefined;
   if (/^\d+$/.test(value)) return endedAtMs + Math.min(Number(value), SECONDS_MAX) * 1000;
   return dateMs(value, endedAtMs);

@@ -184,7 +184,7 @@ function readViewName(
   const isLong = isLongerThan(url, PAGE_NAME_SIZE_BYTES_MAX);
   return readEventName(
     draft,
-    isLong ? url.replace(/[?#].*$/s, '') : url,
+    isLong ? url.replace(/[?#].*/s, '') : url,
     'properties.url',
     PAGE_NAME_SIZE_BYTES_MAX,
   );
