@@ -1,8 +1,8 @@
-/** Inputs that each reached something new, and how the next input is made of them. */
+/** Inputs that each reached a new part. Makes the next input from them. */
 import type { Random } from '@sluice/domain/values/seeded-random';
 import { pick } from '@sluice/domain/values/seeded-random';
 
-/** Beyond this an input says nothing that a shorter one does not. */
+/** A longer input shows no more than a shorter one. */
 const SIZE_BYTES_MAX = 4_096;
 const CHANGES_MAX = 5;
 const INTERESTING = [0, 1, 9, 10, 13, 32, 34, 44, 58, 92, 127, 128, 192, 239, 254, 255] as const;

@@ -1,11 +1,11 @@
-/** What is fuzzed: a reader of bytes from strangers, and what must hold of it for every input. */
+/** A fuzz target: a reader of bytes from strangers, and its promise for every input. */
 import type { Random } from '@sluice/domain/values/seeded-random';
 
 export interface FuzzTarget {
   readonly seeds: readonly (string | Buffer)[];
   /** Of the format, one byte a character. */
   readonly words: readonly string[];
-  /** Throws where the reader breaks a promise. @param random - for what is chosen beside the input, as where it is cut. */
+  /** Throws if the reader breaks a promise. @param random - for choices beside the input, such as the cuts. */
   run(input: Buffer, random: Random): void | Promise<void>;
 }
 

@@ -1,4 +1,7 @@
-/** A file of CSV: the same records however it is cut, and from each record's end on; what is wrong with it is told, not thrown as a bug. */
+/**
+ * A file of CSV: the same records for every cut, and from each record's end on. A fault is reported, and never thrown
+ * as a bug.
+ */
 import { deepEqual, ok } from 'node:assert/strict';
 import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvFault } from '@sluice/worker/imports/csv-fault';
@@ -8,7 +11,7 @@ import { cut, type FuzzTarget } from '../fuzz-target.ts';
 
 interface Reading {
   readonly records: CsvRecord[];
-  /** Which of several faults is told first depends on where the bytes were cut. */
+  /** The cuts decide which of several faults is reported first. */
   readonly isFaulty: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** The WebAssembly parser of simple calls beside the plain one: what it does not decline, both read alike. */
+/**
+ * The WebAssembly parser of simple calls beside the plain one: both read each call alike that the first does not
+ * decline.
+ */
 import { deepEqual, equal } from 'node:assert/strict';
 import { unpackOperation, type QueuedOperation } from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';

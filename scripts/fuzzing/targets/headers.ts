@@ -1,4 +1,4 @@
-/** Headers of calls: a stranger's open nothing, whatever they are; a key's own opens its workspace; none of them throws. */
+/** Headers of calls: a stranger's are refused, and a key's own open its workspace. They never throw. */
 import { createHash } from 'node:crypto';
 import { equal, ok } from 'node:assert/strict';
 import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';

@@ -5,7 +5,7 @@ import { cut, type FuzzTarget } from '../fuzz-target.ts';
 
 const SIZE_BYTES_MAX = 16 * 1_024;
 
-/** Of all answers, as if they came over one connection: what came before must not change what is read. */
+/** Of all answers, as if they came over one connection: earlier answers must not change the reading of later ones. */
 const lastHead = new LastHead();
 
 function read(pieces: readonly Buffer[]) {
@@ -13,7 +13,7 @@ function read(pieces: readonly Buffer[]) {
   let state = 'reading';
   for (const piece of pieces) {
     if (state !== 'reading') break;
-    // The reader may keep nothing of the piece itself: the socket's memory is used again.
+    // The reader must not keep the piece itself: the socket's memory is used again.
     const lent = Buffer.from(piece);
     state = reader.read(lent);
     lent.fill(0x78);
@@ -21,12 +21,12 @@ function read(pieces: readonly Buffer[]) {
   const isEnded = state === 'reading' && reader.end();
   const { status, head, body, fault, keepAliveMs } = reader;
   ok(Buffer.byteLength(head) <= SIZE_BYTES_MAX, 'a head beyond its bound');
-  // As text a byte that is none becomes three.
+  // As text, a byte that is no character becomes three.
   ok(Buffer.byteLength(body) <= 3 * SIZE_BYTES_MAX, 'a body beyond its bound');
   ok((fault !== '') === (state === 'misbehaving'), 'a fault and a state that contradict it');
   ok(keepAliveMs >= 0 && keepAliveMs <= 5_000, `an idle time of ${keepAliveMs}`);
   ok(!isEnded || keepAliveMs === 0, 'a connection that ended is used again');
-  // Which of several faults is found first depends on where the bytes were cut.
+  // The cuts decide which of several faults is found first.
   return { state, isEnded, status, head, body };
 }
 

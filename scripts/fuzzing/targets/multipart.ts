@@ -1,4 +1,4 @@
-/** A file sent as a form: it is kept whole, byte for byte, or the sender is told what is wrong; nothing else, and always an end. */
+/** A file sent as a form: it is kept whole, byte for byte, or the sender gets the fault. It always ends. */
 import { createHash } from 'node:crypto';
 import { equal, ok } from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';

@@ -1,4 +1,7 @@
-/** Lines of a stream: the same lines however they are cut, none longer than the bound, none lost, numbers without a gap. */
+/**
+ * Lines of a stream: the same lines for every cut, at most as long as the bound, without a loss, and numbers without a
+ * gap.
+ */
 import { deepEqual } from 'node:assert/strict';
 import { LineSplitter } from '@sluice/intake/stream/split-lines';
 import { isBlank } from '@sluice/intake/stream/stream-line';
