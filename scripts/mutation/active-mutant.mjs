@@ -1,6 +1,6 @@
 /**
- * The text of the one file that has a mutant in it now. It is outside the checkout: a run that is killed leaves every
- * file of the checkout as it was.
+ * The text of the one file that has a mutant.
+ * It is outside the checkout, so a run that is killed leaves every file of the checkout as it was.
  *
  * MUTANT_FILE names a file of two lines of JSON: the path of the mutated file, and its text. The plugin of
  * `vitest.config.ts` gives that text to the tests, `load-mutant.mjs` to the processes of Node that the tests start.

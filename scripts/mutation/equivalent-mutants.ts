@@ -1,4 +1,4 @@
-/** The kept list of mutants that change nothing anyone can see, each with its reason: `equivalent-mutants.json`. */
+/** Mutants without a visible effect, each with its reason. Kept in `equivalent-mutants.json`. */
 import { readFileSync } from 'node:fs';
 import { mutate, type Mutant } from './mutants.ts';
 

@@ -1,4 +1,7 @@
-/** Vite's plugin that gives the tests the active mutant (`active-mutant.mjs`) in place of its file. */
+/**
+ * Vite's plugin that gives the tests the active mutant. `active-mutant.mjs` has the mutant, which takes the place of
+ * its file.
+ */
 import type { Plugin } from 'vite';
 import { activeMutant } from './active-mutant.mjs';
 

@@ -1,6 +1,8 @@
 /**
- * Runs test files on one mutant after another, in one Vitest that starts Postgres and Redis once. Only the module of the
- * mutant is transformed anew; every test file runs in a process of its own.
+ * Runs test files on one mutant after another, in one Vitest.
+ *
+ * It starts Postgres and Redis once. Only the module of the mutant is transformed anew; every test file runs in a
+ * process of its own.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +20,7 @@ export interface RunResult {
 
 export interface MutantRuns {
   /**
-   * @param mutated - the file's path and its text with a mutant; undefined: the tests run on the code as it is.
+   * @param mutated - the file's path and its text with a mutant. Undefined: the tests run on the code as it is.
    * @param testPaths - absolute.
    * @param timeoutMs - after which the run is cancelled.
    */

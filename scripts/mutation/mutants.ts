@@ -3,17 +3,17 @@
  *
  * Operators, conditions, literals, returned values, removed statements, methods that have an opposite, and the SQL in
  * `sql` templates (`sql-mutants.ts`). Types are left alone, and so are texts for people: the messages of errors and of
- * the log, and calls of the logger. A number above 2 is doubled: that one millisecond more changes nothing is no fault of a test.
+ * the log, and calls of the logger. A number above 2 is doubled: a test need not notice one millisecond more.
  */
 import { childrenOf, nodeAt, nodesAt, parseTypeScript, type SyntaxNode } from './syntax-tree.ts';
 import { sqlMutants } from './sql-mutants.ts';
 
 export interface Mutant {
-  /** Where the replaced text starts and ends, in UTF-16 units from the start of the file. */
+  /** Start and end of the replaced text, in UTF-16 units from the start of the file. */
   readonly start: number;
   readonly end: number;
   readonly replacement: string;
-  /** What was changed: `condition`, `literal`, … */
+  /** Kind of the change: `condition`, `literal`, … */
   readonly kind: string;
 }
 
@@ -85,7 +85,7 @@ const REMOVED_METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * All mutants of a file, in the order of the text, none of them twice.
+ * All mutants of a file, in the order of the text, each once.
  *
  * @throws Error if the text is not TypeScript.
  */
@@ -120,7 +120,7 @@ export const mutate = (text: string, { start, end, replacement }: Mutant): strin
 const isSql = (node: SyntaxNode): boolean =>
   node.type === 'TaggedTemplateExpression' && nodeAt(node, 'tag')?.['name'] === 'sql';
 
-/** Types, imports, and what only people read. */
+/** Types, imports, and texts for people. */
 function isLeftAlone(node: SyntaxNode, text: string): boolean {
   const { type } = node;
   if (type.startsWith('TS'))
@@ -246,7 +246,7 @@ function returnedByArrow(node: SyntaxNode): Change[] {
   return [['returned value', '(undefined)', body]];
 }
 
-/** Values that other changes are about, and those that are nothing already. */
+/** Values that other changes are about, and values that are undefined already. */
 const isPlain = (node: SyntaxNode): boolean =>
   node.type === 'Literal' || (node.type === 'Identifier' && node['name'] === 'undefined');
 

@@ -1,6 +1,6 @@
 /**
- * Which test files can notice a change of a file: those whose imports lead to it, the nearest first. Those of its own
- * package alone, if there are any: a package's promises are held by its own tests.
+ * Test files that can notice a change of a file: their imports lead to it, the nearest first. If its own package has
+ * such tests, only these: a package's promises are held by its own tests.
  */
 import { basename } from 'node:path';
 import type { ImportingFile } from '../import-graph.ts';

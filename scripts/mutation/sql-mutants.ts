@@ -1,6 +1,6 @@
 /**
  * The mutants of the SQL in a `sql` template: conditions, comparisons, the order of rows and of arguments, locks, and
- * assignments. Most changes that Postgres refuses are avoided; those that are left fail in the first test.
+ * assignments. Most changes that Postgres refuses are avoided; the others fail in the first test.
  */
 import { nodesAt, type SyntaxNode } from './syntax-tree.ts';
 
@@ -42,7 +42,7 @@ const REPLACEMENTS: readonly (readonly [RegExp, string])[] = [
   [/\bunion all\b/g, 'union'],
 ];
 
-/** @param template - the template after the tag `sql`; undefined: there are none. */
+/** @param template - the template after the tag `sql`. Undefined: there are no mutants. */
 export function sqlMutants(
   template: SyntaxNode | undefined,
   text: string,

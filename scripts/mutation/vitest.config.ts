@@ -12,7 +12,7 @@ export default mergeConfig(
     test: {
       root: fileURLToPath(new URL('../..', import.meta.url)),
       setupFiles: [fileURLToPath(new URL('end-stuck-process.ts', import.meta.url))],
-      // What one mutant left in a process, a later one must not find.
+      // A later mutant must not find the state of an earlier one in its process.
       isolate: true,
       maxWorkers: 2,
       // A test that fails by waiting has failed.

@@ -1,4 +1,4 @@
-/** Misses what happens at exactly 100 units. */
+/** Misses the boundary of exactly 100 units. */
 import { expect, test } from 'vitest';
 import { countDown, priceOf } from './price.ts';
 
