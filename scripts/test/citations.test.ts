@@ -1,4 +1,6 @@
-/** The check of citations (`scripts/citations.ts`) finds each form of them and each kind of fault; on texts that are made up here. */
+/**
+ * The check of citations (`scripts/citations.ts`), on made-up texts. It finds each form of them and each kind of fault.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   citationsOf,

@@ -1,4 +1,4 @@
-/** Each command of a fresh clone installs what it needs first: no `command not found` meets whoever types it. */
+/** Each command of a fresh clone installs its packages first: no user meets `command not found`. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
@@ -6,7 +6,7 @@ const { scripts } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { scripts: Readonly<Record<string, string>> };
 
-/** Nothing of ours runs in it, and it says itself what is missing. */
+/** It runs without our packages, and reports missing programs itself. */
 const WITHOUT_PACKAGES = new Set(['alerts']);
 
 test.each(Object.entries(scripts).filter(([name]) => !WITHOUT_PACKAGES.has(name)))(
@@ -22,7 +22,7 @@ test.each(Object.entries(scripts).filter(([name]) => !WITHOUT_PACKAGES.has(name)
     expect(first).toMatch(
       /^node scripts\/install\.mjs( --with-tools)?( --with-redis)?( --with-chromium)?$/,
     );
-    // What is not among the packages that run services has to be asked for.
+    // Packages that services do not need have to be asked for.
     const isService = /node_modules\/\.bin\/node (--\S+ )*(packages\/(?!chaos)|scripts\/)/.test(
       rest,
     );

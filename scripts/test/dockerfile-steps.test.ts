@@ -1,4 +1,4 @@
-/** What `npm run try:image` takes from the Dockerfile. */
+/** Steps that `npm run try:image` takes from the Dockerfile. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readDockerfile } from '../dockerfile-steps.ts';

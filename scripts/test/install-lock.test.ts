@@ -1,4 +1,4 @@
-/** Commands that are started at once on a fresh clone install one after another. */
+/** Commands that start at once on a fresh clone. They install one after another. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,6 @@
-/** A start removes the types of each module once: what it keeps is used, is never out of date, and may be missing. */
+/**
+ * A start removes the types of each module once: its kept modules are used, are never out of date, and may be missing.
+ */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

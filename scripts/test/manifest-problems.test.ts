@@ -1,4 +1,4 @@
-/** Mistakes in manifests that an apply would refuse, or would drop without a word. */
+/** Mistakes in manifests. An apply would refuse them, or would drop them without a warning. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SCHEMAS_FILE, type KubernetesSchemas } from '../kubernetes-schemas.ts';

@@ -1,4 +1,4 @@
-/** The check of migrations fails on a number twice, on one left out, and on a change of one that is recorded. */
+/** The check of migrations. It fails on a number twice, on a missing one, and on a change of a recorded one. */
 import { describe, expect, test } from 'vitest';
 import {
   changeProblems,

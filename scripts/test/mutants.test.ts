@@ -1,4 +1,4 @@
-/** `npm run mutate`: the mutants that it makes, and that it tells those that a test notices from those that none does. */
+/** `npm run mutate`: its mutants, and its report of the ones that tests notice or miss. */
 import { execFile, execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -102,7 +102,7 @@ test(
         encoding: 'utf8',
       });
     const before = stateOfTree();
-    // Of a nested run nothing of this one may be left in the environment.
+    // The environment of a nested run must have no variable of this one.
     const env = Object.fromEntries(
       Object.entries(process.env).filter(
         ([name]) => !name.startsWith('VITEST') && name !== 'NODE_ENV',

@@ -1,4 +1,4 @@
-/** How far a command is: one line on a terminal, JSON for whoever reads it later. */
+/** Progress of a command: one line on a terminal, JSON for a later reader. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { startProgress } from '../progress.mjs';
 

@@ -1,4 +1,4 @@
-/** The check of prose (`scripts/check-prose.ts`) finds each pattern, reads only prose, and lets no count rise. */
+/** The check of prose (`scripts/check-prose.ts`). It finds each pattern, reads only prose, and lets no count rise. */
 import { expect, test } from 'vitest';
 import { comparedToCeilings } from '../prose/ceilings.ts';
 import { findingsOf, type Passage } from '../prose/rules.ts';

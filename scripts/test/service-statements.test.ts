@@ -1,4 +1,4 @@
-/** The role of each service has the rights that the SQL of its code needs (`database/src/schema/database-roles.ts`). */
+/** The role of each service has the rights for its SQL (`database/src/schema/database-roles.ts`). */
 import { grantDatabaseRoles, type DatabaseRole } from '@sluice/database/schema/database-roles';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import pg from 'pg';
@@ -31,7 +31,7 @@ test.each<[ServiceName, DatabaseRole]>([
   expect(needed.length).toBeGreaterThan(4);
   const missing: string[] = [];
   for (const { table, verb } of needed) {
-    // Of a part of the columns there is none for deleting.
+    // There is no right to delete for a part of the columns.
     const look = verb === 'delete' ? 'has_table_privilege' : 'has_any_column_privilege';
     const { rows: found } = await owner.query<{ isGranted: boolean }>(
       `select ${look}($1::name, $2::text, $3::text) as "isGranted"`,

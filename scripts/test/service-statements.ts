@@ -1,6 +1,6 @@
 /**
- * Which tables each service reads and writes, as its code says: the SQL of the functions of `database` that its modules
- * import, and of those that they call.
+ * Tables that each service reads and writes, taken from its code: the SQL of the functions of `database` that its
+ * modules import, and of the functions that these call.
  *
  * Read by regular expressions, which is enough for code that oxfmt has formatted: a declaration begins its line, and
  * keywords of SQL are in small letters.
@@ -25,7 +25,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
 interface DatabaseModule {
   /** Text of each top-level declaration. */
   readonly declarations: ReadonlyMap<string, string>;
-  /** Local name → where it is declared. */
+  /** Local name → its declaration. */
   readonly imports: ReadonlyMap<string, { readonly path: string; readonly name: string }>;
 }
 
@@ -42,7 +42,7 @@ const targetsOf = new Map(
 const isDatabase = (path: string): boolean => path.startsWith('packages/database/src/');
 const modules = new Map<string, DatabaseModule>();
 
-/** Table → what the service does with it. Words that are no tables may be among them. */
+/** Table → the service's verbs on it. Words that are no tables may be among them. */
 export function statementsOf(service: ServiceName): ReadonlyMap<string, ReadonlySet<Verb>> {
   const used = new Map<string, { path: string; name: string }>();
   const need = (path: string, name: string): void => {
@@ -66,7 +66,7 @@ export function statementsOf(service: ServiceName): ReadonlyMap<string, Readonly
   return tables;
 }
 
-/** Reached from its main.ts, those of `database` left out. */
+/** Reached from its main.ts, without the modules of `database`. */
 function modulesOf(service: ServiceName): string[] {
   const reached = new Set([`packages/${service}/src/main.ts`]);
   for (const path of reached)
@@ -121,7 +121,7 @@ function statementsIn(text: string): [string, Verb][] {
     ].flatMap(([, words = '', table = '']): [string, Verb][] =>
       words === 'update' && ['set', 'of'].includes(table) ? [] : [[table, VERBS[words] as Verb]],
     );
-    // To lock rows, and to change those that are there, one must be allowed to update them.
+    // Locking or changing existing rows needs the right to update them.
     const isLocking = /\bfor (no key )?(update|share)\b|\bfor key share\b/.test(part);
     const isUpserting = /\bdo update\b/.test(part);
     // The columns of a conflict are read.
