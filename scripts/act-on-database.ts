@@ -1,6 +1,6 @@
 /**
- * How the operator's programs work with Postgres: settings from the environment, one connection, and what goes
- * wrong is told in one line and ends with 2: 1 is for what a program has found (`verify`, `secrets lost`).
+ * Common frame of the operator's programs: settings from the environment, one connection to Postgres, and a fault as
+ * one line. A fault ends the program with 2, because 1 is for findings (`verify`, `secrets lost`).
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
@@ -14,7 +14,7 @@ import type { z } from 'zod';
 
 const COULD_NOT = 2;
 
-/** The only setting of programs that need nothing but Postgres. */
+/** The only setting of programs that use Postgres alone. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
 
 /** The environment; without a DATABASE_URL the settings of the `npm start` that runs from this checkout, if one does. */
@@ -26,7 +26,7 @@ export function readEnvironment(): Readonly<Record<string, string | undefined>> 
   return { ...start.settings, ...process.env, DATABASE_URL: start.settings['DATABASE_URL'] };
 }
 
-/** What was typed; where that is no word of the program, it ends with 2 and how it is used. */
+/** The typed words. If one is no word of the program, it prints its usage and ends with 2. */
 export function readWords<Config extends ParseArgsConfig>(
   usage: string,
   config: Config,
@@ -41,7 +41,7 @@ export function readWords<Config extends ParseArgsConfig>(
 
 /**
  * @param program - its name, by which Postgres shows its connection.
- * @param requireSchema - what its statements need to be there; that of this version unless told.
+ * @param requireSchema - checks the schema that its statements need; by default this version's.
  */
 export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE_URL: string }>>(
   program: string,
@@ -63,7 +63,7 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     const database = createDatabase({
       url: settings.DATABASE_URL,
       poolMax: 1,
-      // One that is silent is told of while somebody still looks.
+      // A silent Postgres is reported while the operator still looks.
       connectMsMax: 3_000,
       applicationName: `sluice-${program}`,
       onError: (error) => console.error(error.message),

@@ -1,4 +1,4 @@
-/** What `backup.ts` writes and `restore.ts` reads. */
+/** Format of the backups that `backup.ts` writes and `restore.ts` reads. */
 
 /** In the backup's folder; written last, so that one without it is not whole. */
 export const MANIFEST = 'backup.json';

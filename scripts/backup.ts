@@ -1,6 +1,7 @@
 /**
- * `npm run backup -- FOLDER`: all that an `npm start` keeps, running or not, into a new folder: Postgres, the simulated
- * payment provider, the local disk buffer, the secrets. `npm run restore` puts it into a new data directory.
+ * `npm run backup -- FOLDER`: copies all data of an `npm start`, running or not, into a new folder. The data is
+ * Postgres, the simulated payment provider, the local disk buffer, and the secrets. `npm run restore` puts it into a
+ * new data directory.
  *
  * Of the embedded Postgres only. For one of your own: docs/operations/runbooks/backup-and-restore.md.
  */
@@ -113,12 +114,15 @@ async function backup(target: string): Promise<{ backup: string; has_keys: boole
 interface OpenServer {
   /** Of its database `postgres`. */
   readonly url: string;
-  /** The `npm start` that runs it; nothing where we do. */
+  /** The `npm start` that runs it; undefined if this program runs it. */
   readonly start: RunningStart | undefined;
   readonly close: () => Promise<void>;
 }
 
-/** The server of the running `npm start`; where none runs, one of our own, and nobody starts meanwhile. */
+/**
+ * The server of the running `npm start`. Without a running one, a server of our own; a lock keeps others from starting
+ * meanwhile.
+ */
 async function openServer(directory: string): Promise<OpenServer> {
   const start = findRunningStart(ROOT, process.env, (pid) => void process.kill(pid, 0));
   if (start !== undefined) {
@@ -149,7 +153,7 @@ async function openServer(directory: string): Promise<OpenServer> {
 
 /**
  * Calls that were acknowledged while Postgres was away, before Postgres is copied: one that is in both has no second
- * effect. A running intake holds its file; what it has there is in Postgres within seconds.
+ * effect. A running intake holds its file; its calls are in Postgres within seconds.
  */
 async function copyDiskBuffer(
   directory: string,
@@ -173,7 +177,7 @@ function copySimulator(directory: string, target: string): void {
   try {
     simulator = new DatabaseSync(join(directory, SIMULATOR), { readOnly: true, timeout: 5_000 });
   } catch {
-    // With STRIPE_SECRET_KEY there is none.
+    // With STRIPE_SECRET_KEY there is no simulator.
     return;
   }
   simulator.prepare('vacuum into ?').run(join(target, SIMULATOR));

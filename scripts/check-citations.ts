@@ -53,7 +53,7 @@ function rootFiles(): string[] {
   );
 }
 
-/** What is generated or installed stands in folders of other names. */
+/** Generated and installed files are in folders of other names. */
 function filesIn(folder: string): string[] {
   return readdirSync(ROOT + folder, { withFileTypes: true }).flatMap((entry) => {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') return [];

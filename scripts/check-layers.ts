@@ -1,6 +1,6 @@
 /**
- * Part of `npm run check`: the order of the folders in each package, cycles of imports, where a library may be
- * imported, and which packages know each other. The rules and their data are in `layers.ts`.
+ * Part of `npm run check`: the order of the folders in each package, cycles of imports, the home of each library, and
+ * the dependencies between packages. The rules and their data are in `layers.ts`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -35,7 +35,7 @@ const violations = [
 for (const { path, problem } of violations) console.error(`${path} ${problem}`);
 process.exitCode = violations.length === 0 ? 0 : 1;
 
-/** Of a package, those that are packages of ours, by the names of their folders. */
+/** The packages of ours that a package depends on, by the names of their folders. */
 function dependenciesOf(name: string): string[] {
   const { dependencies = {} } = JSON.parse(
     readFileSync(`${ROOT}packages/${name}/package.json`, 'utf8'),

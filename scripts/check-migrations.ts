@@ -1,7 +1,7 @@
 /**
- * Part of `npm run check`: each migration has a number of its own, none is left out, and none changes once it is
- * recorded in `packages/database/migrations.sha256`. `--add` records the new ones (`npm run migrations:record`); it
- * never changes a line that is there.
+ * Part of `npm run check`: each migration has a number of its own, without a gap, and recorded ones never change. The
+ * record is `packages/database/migrations.sha256`. `--add` records the new ones (`npm run migrations:record`); it never
+ * changes a line that is there.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import {

@@ -1,6 +1,6 @@
 /**
- * `npm run check`: every rule that a program can hold, a line each; what failed is shown at the end.
- * Nothing here touches the network.
+ * `npm run check`: every rule that a program can hold, a line each. Output of failed checks is shown at the end. The
+ * checks work without the network.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Each of these programs uses more than one thread itself. */
 const CONCURRENCY = Math.max(2, Math.floor(availableParallelism() / 2));
 
-/** Names that say nothing of what is inside, and so come to hold everything. */
+/** Vague names, which do not describe their content, and so come to hold everything. */
 const VAGUE_NAMES =
   /^(utils?|helpers?|common|shared|misc|types|index|managers?|data|info|(.*-)?(service|manager|utils?|helpers?))$/;
 
@@ -46,7 +46,7 @@ const checks = [
   program('lint (oxlint)', 'oxlint', '--type-aware', '--deny-warnings'),
   program('format (oxfmt; "npm run format" mends it)', 'oxfmt', '--check'),
   program('boundaries (turbo)', 'turbo', 'boundaries'),
-  // Offline: what the lockfile lacks would have to be asked for.
+  // Offline: a package that the lockfile lacks would have to be asked for.
   program(
     'package-lock.json ("npm install --package-lock-only" mends it)',
     'npm',
@@ -139,7 +139,7 @@ function program(name, command, ...args) {
   return { name, run };
 }
 
-/** The folder listing is the architecture, so a name must say what is inside. */
+/** The folder listing is the architecture, so a name must describe its content. */
 function checkFileNames() {
   const vague = packages
     .filter((folder) => folder !== 'scripts')

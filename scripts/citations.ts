@@ -2,12 +2,12 @@
  * Citations of the specification (`docs/spec/`) in code, comments, tests and pages: pure functions of texts.
  * `check-citations.ts` applies them to the repository.
  *
- * A citation is a section of a page (`account-billing.md` §4) or an invariant (I11). A section without a page belongs to
- * the page that the file named last. `spec §2` belongs to the page of which the file says "`spec` is …". A section after
- * the name of an RFC, or of another public specification, is no citation of ours.
+ * A citation is a section of a page (`account-billing.md` §4) or an invariant (I11). A section without a page belongs
+ * to the page that the file named last. `spec §2` belongs to the page that the file defines by "`spec` is …". A section
+ * after the name of an RFC, or of another public specification, is no citation of ours.
  */
 
-/** A rule that is broken: where, and which rule it is. */
+/** A broken rule, with its place. */
 export interface CitationProblem {
   readonly path: string;
   /** From 1. */
@@ -24,7 +24,10 @@ export interface Citation {
   readonly page: string | undefined;
   /** `§3.2` or `I11`. */
   readonly place: string;
-  /** Words after a section that begin with the title of a part of it, as in §4, Audit logs; undefined: none. */
+  /**
+   * Words after a section that begin with the title of a part of it, as in §4, Audit logs. Undefined: there are no such
+   * words.
+   */
   readonly words?: string | undefined;
 }
 
@@ -37,7 +40,7 @@ export interface SpecPage {
 interface Heading {
   /** From 1. */
   readonly line: number;
-  /** `§3.2`, `I11`; undefined: the heading has no number. */
+  /** `§3.2`, `I11`. Undefined: the heading has no number. */
   readonly place: string | undefined;
   /** Without the number. */
   readonly title: string;
@@ -82,10 +85,10 @@ export function readSpecPage(name: string, text: string): SpecPage {
 }
 
 /**
- * What a file cites, in its order.
+ * The citations of a file, in its order.
  *
  * @param pageNames - of the specification.
- * @param path - of the file, from the root; a page of the specification cites itself where it names no other.
+ * @param path - of the file, from the root. A page of the specification cites itself if it names no other.
  */
 export function citationsOf(
   path: string,
@@ -95,7 +98,7 @@ export function citationsOf(
   const own = path.startsWith('docs/spec/') ? path.slice('docs/spec/'.length) : '';
   const alias = /`spec` is[\s*]+`?([\w-]+\.md)/.exec(text)?.[1];
   let named = pageNames.has(own) ? own : undefined;
-  // What the next section belongs to if it follows at once, and how it must follow.
+  // The page of the next section, if it follows at once, and the text that may stand between.
   let before: { end: number; page: string | undefined; gap: RegExp } | undefined;
   const citations: Citation[] = [];
   for (const match of text.matchAll(TOKEN)) {
@@ -152,7 +155,7 @@ function placesOf(first: string, last: string | undefined): string[] {
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split('\n').length;
 
-/** Citations of what the pages do not have. */
+/** Citations of places that the pages do not have. */
 export function lostCitations(
   citations: readonly Citation[],
   pages: readonly SpecPage[],
@@ -220,7 +223,7 @@ function suffixesOf(path: string): string[] {
  * Sections that do not end with the tests that hold them, and tests that are not there. A test that holds an invariant
  * must name it.
  *
- * @param textOf - of a file of the repository; undefined: there is none.
+ * @param textOf - of a file of the repository. Undefined: there is no such file.
  */
 export function untestedSections(
   page: SpecPage,
@@ -230,7 +233,7 @@ export function untestedSections(
   return page.headings.flatMap(({ line, place, lines }) => {
     const own = lines.filter((each) => each.trim() !== '');
     if (own.length === 0) return [];
-    // What follows the word, up to the end: a long list goes on in the next lines.
+    // The text after the word, up to the end: a long list goes on in the next lines.
     const start = own.findLastIndex((each) => each.startsWith('Tests: '));
     const tests =
       start < 0

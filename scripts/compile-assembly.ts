@@ -1,6 +1,6 @@
 /**
- * `npm run assembly`: compiles intake's AssemblyScript. The result is committed beside its source, so that
- * nothing but a change of it needs the compiler. `--check` tells whether it is what its source says.
+ * `npm run assembly`: compiles intake's AssemblyScript. The result is committed beside its source, so that only a
+ * change of it needs the compiler. `--check` compares it with its source.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ const { error } = await asc.main(
   [
     'fast-track.ts',
     ...['--baseDir', FOLDER, '--outFile', 'fast-track.wasm'],
-    // Optimised for speed, without assertions and without a garbage collector: the code allocates nothing.
+    // Optimised for speed, without assertions and without a garbage collector: the code does not allocate.
     ...['--optimizeLevel', '3', '--runtime', 'stub', '--noAssert', '--enable', 'simd'],
   ],
   {

@@ -9,7 +9,7 @@ import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createLogger } from '@sluice/platform/process/logger';
 
 export async function describeServices(): Promise<string> {
-  // What a route is declared with; the rest is for calls, and none is made but that of the description.
+  // The effects that routes are declared with; the others are for calls, and only the description is called.
   const declared: Partial<ApiEffects> = {
     logger: createLogger('docs', 'silent'),
     catalogue: readCatalogue(undefined),

@@ -20,7 +20,7 @@ export interface DockerfileStage {
   readonly steps: readonly DockerfileStep[];
 }
 
-/** Instructions that change nothing of what runs. */
+/** Instructions without effect on the running processes. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['EXPOSE', 'CMD']);
 
 /** @throws Error for an instruction that it does not know: to leave one out would try another image. */

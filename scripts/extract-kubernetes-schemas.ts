@@ -1,14 +1,14 @@
 /**
- * Takes from the published descriptions of Kubernetes, the Gateway API and KEDA what `check-manifests.ts` needs: the schemas
- * of the kinds that `infra/kubernetes` uses, without prose. To be run for another version of one of them:
+ * Extracts the schemas that `check-manifests.ts` needs.
+ * They come from the published descriptions of Kubernetes, the Gateway API and KEDA: the kinds that `infra/kubernetes`
+ * uses, without prose. To be run for another version of one of them:
  *
  *   node scripts/extract-kubernetes-schemas.ts SWAGGER.json CRD.yaml…
  *
- * The first file is `api/openapi-spec/swagger.json` of `k8s.io/kubernetes`; the others are definitions of custom resources,
- * as `sigs.k8s.io/gateway-api` (`config/crd/standard`) and `github.com/kedacore/keda/v2` (`config/crd/bases`) publish
- * them. `go mod download -json MODULE@VERSION` prints where a module is.
- *
- * Every object takes the fields that are described and no others, as `kubectl apply --validate=strict` does.
+ * The first file is `api/openapi-spec/swagger.json` of `k8s.io/kubernetes`; the others are definitions of custom
+ * resources, as `sigs.k8s.io/gateway-api` (`config/crd/standard`) and `github.com/kedacore/keda/v2`
+ * (`config/crd/bases`) publish them. `go mod download -json MODULE@VERSION` prints the folder of a module. Every object
+ * takes only the described fields, as `kubectl apply --validate=strict` does.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -50,7 +50,7 @@ const schemas: KubernetesSchemas = { kinds, definitions };
 writeFileSync(fileURLToPath(SCHEMAS_FILE), `${JSON.stringify(schemas)}\n`);
 console.log(`${KINDS.length} kinds, ${Object.keys(definitions).length} definitions`);
 
-/** @throws Error where no file describes the kind. */
+/** @throws Error if no file describes the kind. */
 function schemaOf(kind: string): Schema {
   const custom = customKinds.get(kind);
   // Metadata are described by Kubernetes alone.
@@ -79,7 +79,7 @@ function refer(name: string): Schema {
   return { $ref: `#/definitions/${name}` };
 }
 
-/** Without prose and defaults; what a server fills in is left out. */
+/** Without prose, defaults, and fields that a server fills in. */
 function strict(schema: Schema): Schema {
   if (schema.$ref !== undefined) return refer(schema.$ref.replace('#/definitions/', ''));
   if (schema.format === 'int-or-string' || schema['x-kubernetes-int-or-string'] === true)

@@ -1,14 +1,14 @@
 /**
- * `npm run fuzz -- [NAME…]`: gives what reads bytes from strangers inputs that nobody thought of, and ends with 1 at the
- * first that breaks a promise, which it prints. Ten minutes each, or `--minutes N`, or `--runs N`; the same inputs for the
- * same `--seed` and runs.
+ * `npm run fuzz -- [NAME…]`: tests readers of strangers' bytes with generated inputs. It ends with 1 at the first input
+ * that breaks a promise, and prints it. Ten minutes each, or `--minutes N`, or `--runs N`; the same inputs for the same
+ * `--seed` and runs.
  *
- * Each target is a file of `fuzzing/targets`: seeds, words of its format, and what must hold for every input. An input that
- * reaches a part of the code that none before it has reached is kept, and later ones are made of it (`fuzzing/corpus.ts`,
+ * Each target is a file of `fuzzing/targets`: seeds, words of its format, and the promise for every input. An input
+ * that reaches a new part of the code is kept, and later ones are made of it (`fuzzing/corpus.ts`,
  * `fuzzing/instrument.ts`).
  *
  * A small one of our own: Jazzer.js brings libFuzzer as a native program for each platform, for targets that chance and
- * the words of a format reach in seconds. What is found becomes a test of its package.
+ * the words of a format reach in seconds. A finding becomes a test of its package.
  */
 import { parseArgs } from 'node:util';
 import { seededRandom } from '@sluice/domain/values/seeded-random';

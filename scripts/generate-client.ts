@@ -1,9 +1,9 @@
 /**
- * `npm run docs` runs it: writes the types of `@sluice/client` from the description of both services. With `--check` it
- * writes nothing and fails where they were made from another description.
+ * `npm run docs` runs it: writes the types of `@sluice/client` from the description of both services. `--check` only
+ * compares, and fails if they were made from another description.
  *
- * openapi-typescript needs a TypeScript older than ours, so it is fetched when types are written and is no dependency. A
- * check needs only the digest of what the types were made from.
+ * openapi-typescript needs a TypeScript older than ours, so it is fetched when types are written and is no dependency.
+ * A check needs only the digest of the description that the types were made from.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -81,8 +81,8 @@ const pathsOf = ({ paths }: Description, isOfIntake: boolean): string =>
     .join('\n');
 
 /**
- * Two spaces a level, no members that say that something is not there, and nothing of headers of answers, which are not
- * described: a third of the size.
+ * Two spaces a level, without members for absent parts and without headers of answers, which are not described: a third
+ * of the size.
  */
 const withoutNothing = (types: string): string =>
   types

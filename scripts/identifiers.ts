@@ -1,6 +1,7 @@
 /**
- * `npm run identifiers`: identifiers that older rules let in and no call names any more (blanks at their ends, emails that
- * are none), a line of JSON each, with the svc_id by which their person can be merged or deleted.
+ * `npm run identifiers`: lists identifiers that older rules let in and no call names any more. They have blanks at
+ * their ends, or are emails that are no address. A line of JSON each, with the svc_id by which their person can be
+ * merged or deleted.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

@@ -1,13 +1,15 @@
 /**
- * Executes the steps of a Dockerfile in folders that are made the root (`chroot`), where there is no Docker: each stage is a
- * Debian of its own with the Node that its base image has. Needs root, `debootstrap`, a network, and some minutes.
+ * Executes the steps of a Dockerfile without Docker, by `chroot`.
+ *
+ * The folders of each stage become a root: a Debian of its own with the Node that its base image has. Needs root,
+ * `debootstrap`, a network, and some minutes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import type { DockerfileStage } from './dockerfile-steps.ts';
 
-/** What a container of the image would start with. */
+/** Start of a container of the image. */
 export interface BuiltImage {
   readonly root: string;
   readonly workingDirectory: string;
@@ -22,7 +24,7 @@ const DEBIAN = 'bookworm';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** @throws Error with the end of what a command said that failed. */
+/** @throws Error with the end of the failed command's output. */
 export function run(command: string, words: readonly string[], cwd?: string): void {
   const { status, stdout, stderr } = spawnSync(command, words, {
     ...(cwd !== undefined && { cwd }),
@@ -46,7 +48,7 @@ export function makeBase(root: string, nodeFolder: string, npmFolder: string): v
 }
 
 /**
- * @param context - the folder that `COPY` takes from, without what `.dockerignore` leaves out.
+ * @param context - the folder that `COPY` takes from, without the files of `.dockerignore`.
  * @param base - the root that each stage begins with.
  */
 export function buildStages(
@@ -128,7 +130,10 @@ function buildStage(
   return { root, workingDirectory, environment, user, volumes, entrypoint };
 }
 
-/** As `COPY` does: of a folder what is in it; into a folder where the target ends in a slash, or there are several. */
+/**
+ * As `COPY` does. Of a folder it copies the content. It copies into a folder if the target ends in a slash, or there
+ * are several sources.
+ */
 function copy(
   source: string,
   target: string,

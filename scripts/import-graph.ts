@@ -10,11 +10,11 @@ import { dirname, join, normalize } from 'node:path';
 /** One import, as a file has it. */
 export interface Import {
   readonly specifier: string;
-  /** The file that it names, from the root of the repository; undefined: a library or a part of Node. */
+  /** The file that it names, from the root of the repository. Undefined: a library or a part of Node. */
   readonly target: string | undefined;
 }
 
-/** A file, by its path from the root of the repository, and what it imports. */
+/** A file, by its path from the root of the repository, with its imports. */
 export interface ImportingFile {
   readonly path: string;
   readonly imports: readonly Import[];
@@ -23,7 +23,7 @@ export interface ImportingFile {
 const STATEMENT = /^(?:import|export)\s(?:[^'"=();]*?\sfrom\s)?['"]([^'"]+)['"]/gm;
 const CALL = /\bimport\(\s*['"]([^'"]+)['"]/g;
 
-/** @param path - of the file, from the root: what its relative imports are relative to. */
+/** @param path - of the file, from the root: its relative imports begin there. */
 export function importsOf(path: string, text: string): Import[] {
   return [STATEMENT, CALL]
     .flatMap((pattern) => [...text.matchAll(pattern)])

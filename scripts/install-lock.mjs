@@ -2,7 +2,7 @@
  * One installation at a time: three shells that start intake, worker and API of a fresh clone would otherwise run npm
  * three times in the same folder, which breaks it.
  *
- * The lock is a file with the process id of its holder. That of a process that is gone is taken over, under a second
+ * The lock is a file with the process id of its holder. If that process is gone, the lock is taken over, under a second
  * lock that is held for an instant, so that two waiters do not both take it.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 100;
  * Runs `act` while it holds the lock.
  *
  * @param {string} file
- * @param {() => void} onWait called once where another has it
+ * @param {() => void} onWait called once if another has it
  * @param {() => Promise<void>} act
  */
 export async function whileLocked(file, onWait, act) {

@@ -1,12 +1,12 @@
 /**
- * Installs what is missing, and nothing when nothing is: the first step of every command of the checkout. Plain
- * JavaScript for whatever Node the machine has (20 or later), with no package, because it runs before there are any.
+ * Installs missing packages, and ends at once if all are there. It is the first step of every command of the checkout.
+ * Plain JavaScript for any Node of the machine (20 or later), without packages, because it runs before there are any.
  *
- * Without words it installs what runs (`npm start`). `--with-tools`: also what tests, checks and benchmarks need.
+ * Without words it installs packages for the services (`npm start`). `--with-tools`: also for tests, checks and benchmarks.
  * `--with-redis`: also sees to a `redis-server`, which the tests run against. `--with-chromium`: to a Chromium, in which
  * they open pages.
  *
- * `npm install --no-save`, not `npm ci`: a lockfile written where the registry hides other platforms' optional
+ * `npm install --no-save`, not `npm ci`: a lockfile written while the registry hides other platforms' optional
  * binaries fails `npm ci`. It never writes `package-lock.json`, so a clone stays as it was cloned.
  */
 import { spawnSync } from 'node:child_process';
@@ -62,7 +62,7 @@ async function installInTurn(level) {
   }
   const onWait = () => console.error('another command installs packages here; waiting for it …');
   await whileLocked(LOCK_FILE, onWait, async () => {
-    // Tools that are there are kept, whatever asks.
+    // Installed tools are kept, for every caller.
     const { level: before } = readStamp();
     if (!isInstalled(level)) await installPackages(before === 'tools' ? 'tools' : level);
   });
@@ -73,7 +73,7 @@ async function installPackages(wantedLevel) {
   rmSync(STAMP_FILE, { force: true });
   const packages = readLockedPackages('package-lock.json');
   const needed = packages.filter(({ isTool }) => !isTool);
-  // By npm alone it is always all of it: on a Node older than 22 it leaves uWebSockets.js out where that is optional,
+  // By npm alone it is always all of it: on a Node older than 22 it leaves uWebSockets.js out if that is optional,
   // which it is not for the benchmarks.
   const level = wantedLevel === 'run' && (await installInParts(needed)) ? 'run' : 'tools';
   if (level === 'tools') await npmInstall(packages, ['--include=dev', '--include=optional']);
@@ -88,14 +88,14 @@ async function installPackages(wantedLevel) {
 }
 
 /**
- * npm's part and that of `tar` at the same time.
+ * Runs npm's part and the part of `tar` at the same time.
  *
  * @param {readonly import('./lockfile.mjs').LockedPackage[]} packages
  * @returns {Promise<boolean>} false: it has to be done by npm alone.
  */
 async function installInParts(packages) {
   const [npm, ...words] = npmCommand();
-  // Types, which are optional peers of what runs, are for developers.
+  // Types, which are optional peers of service packages, are for developers.
   const isType = /\/(@types\/|undici-types$)/;
   const optional = packages.filter(({ path, isOptional }) => isOptional && !isType.test(path));
   const others = packages.filter(({ isOptional }) => !isOptional);
@@ -109,9 +109,9 @@ async function installInParts(packages) {
 }
 
 /**
- * @param {readonly import('./lockfile.mjs').LockedPackage[]} packages what it installs
+ * @param {readonly import('./lockfile.mjs').LockedPackage[]} packages to install
  * @param {readonly string[]} words
- * @param {readonly import('./lockfile.mjs').LockedPackage[]} [counted] what is installed meanwhile, by it and by others
+ * @param {readonly import('./lockfile.mjs').LockedPackage[]} [counted] installed meanwhile, by it and by others
  */
 async function npmInstall(packages, words, counted = packages) {
   const [npm, ...first] = npmCommand();
@@ -162,7 +162,7 @@ function removeSourceMaps() {
   }
 }
 
-/** @returns {string | undefined} nothing where it does not run */
+/** @returns {string | undefined} undefined if it does not run */
 function pinnedNodeAbi() {
   const ran = spawnSync(PINNED_NODE, ['-p', 'process.versions.modules'], { encoding: 'utf8' });
   return ran.status === 0 ? ran.stdout.trim() : undefined;
@@ -175,7 +175,7 @@ function isInstalled(level) {
   return stamp.hash === currentHash() && existsSync(PINNED_NODE);
 }
 
-/** What an installation depends on. */
+/** The files that an installation depends on. */
 function currentHash() {
   const workspaces = readdirSync('packages').map((name) => `packages/${name}/package.json`);
   const files = ['package.json', 'package-lock.json', ...workspaces, 'benchmarks/package.json'];
@@ -185,7 +185,7 @@ function currentHash() {
   return hash.digest('hex');
 }
 
-/** @returns {{ level?: string, hash?: string }} nothing in it where none was left, or one of an earlier version */
+/** @returns {{ level?: string, hash?: string }} empty if there is no stamp, or one of an earlier version */
 function readStamp() {
   try {
     return JSON.parse(readFileSync(STAMP_FILE, 'utf8'));

@@ -3,8 +3,8 @@
  * again. Node 22 keeps compiled code (NODE_COMPILE_CACHE), but not this step, which was 1.1 s of the 4.0 s of CPU that the
  * four services of a warm `npm start` used.
  *
- * An entry is named by a hash of the module's text and of Node's version, so it is never out of date. Where the folder
- * cannot be written, nothing is kept. Plain JavaScript: as TypeScript it would load what it is there to avoid.
+ * An entry is named by a hash of the module's text and of Node's version, so it is never out of date. If the folder
+ * cannot be written, entries are not kept. Plain JavaScript: as TypeScript it would need the very step that it avoids.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
-/** The schemas of the kinds that `infra/kubernetes` uses, as they are kept in the repository: which kinds, of which versions. */
+/** Schemas of the kinds that `infra/kubernetes` uses. They are kept in the repository, with the kinds and versions. */
 
-/** What of JSON Schema the descriptions of Kubernetes use. */
+/** The part of JSON Schema that the descriptions of Kubernetes use. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];

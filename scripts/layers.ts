@@ -1,10 +1,11 @@
 /**
- * The order of the folders inside each package, the home of each library, and the rules that hold them: pure
- * functions of an import graph. `check-layers.ts` applies them to the repository.
+ * Order of folders in each package, and the home of each library.
+ *
+ * Rules hold them: pure functions of an import graph. `check-layers.ts` applies them to the repository.
  */
 import type { ImportingFile } from './import-graph.ts';
 
-/** A rule that is broken: where, by what, and which rule it is. */
+/** A broken rule, with its place. */
 export interface Violation {
   readonly path: string;
   readonly problem: string;
@@ -139,14 +140,14 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   client: [],
 };
 
-/** Packages that are not started: nothing puts their folders together, so the root of `src` has no file. */
+/** Packages that are not started: no file puts their folders together, so the root of `src` has no file. */
 const LIBRARIES: ReadonlySet<string> = new Set(['domain', 'database', 'platform']);
 
 const FILES_MAX = 15;
 /** Its files are never moved, so there is no second folder for them. */
 const WITHOUT_MAXIMUM: ReadonlySet<string> = new Set(['database/migrations']);
 
-/** Where a library may be imported: files, or folders with all that is in them. */
+/** The files or folders that may import a library. */
 export const HOMES: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['packages/intake/src/server.ts', 'benchmarks/src'],
   bullmq: [
@@ -156,7 +157,7 @@ export const HOMES: Readonly<Record<string, readonly string[]>> = {
     'benchmarks/src',
   ],
   'openid-client': ['packages/api/src/identity'],
-  // The console is written for React; what runs it is the build's to choose.
+  // The console is written for React; the build chooses the library that runs it.
   preact: [],
   // To compare with.
   undici: ['benchmarks/src'],
@@ -164,7 +165,7 @@ export const HOMES: Readonly<Record<string, readonly string[]>> = {
 
 interface Place {
   readonly packageName: string;
-  /** Below `src`; empty: the root. */
+  /** Below `src`. Empty: the root. */
   readonly folder: string;
 }
 
@@ -254,7 +255,7 @@ export function cycleViolations(graph: readonly ImportingFile[]): Violation[] {
   return violations;
 }
 
-/** From the file back to itself, by breadth; undefined: there is no way back. */
+/** From the file back to itself, by breadth. Undefined: there is no way back. */
 function shortestCycle(
   start: string,
   targets: ReadonlyMap<string, readonly string[]>,

@@ -1,10 +1,10 @@
-/** What `package-lock.json` says is installed on this machine. Plain JavaScript without packages, for `install.mjs`. */
+/** Packages that `package-lock.json` installs on this machine. Plain JavaScript without packages, for `install.mjs`. */
 import { readFileSync } from 'node:fs';
 
 /**
  * @typedef {object} LockedPackage
- * @property {string} path where it is installed: `node_modules/…`
- * @property {string} spec what npm calls it: `name@version`
+ * @property {string} path of the installation: `node_modules/…`
+ * @property {string} spec npm's name of it: `name@version`
  * @property {string} integrity of its archive: `sha512-…`
  * @property {boolean} isOptional left out by `--omit=optional` beside `--omit=dev`
  * @property {boolean} isTool needed by developers only

@@ -1,6 +1,6 @@
 /**
- * What is wrong with manifests of Kubernetes: fields that there are not, values of another type, a kind or a version without a
- * schema, names that are taken twice. And of a kustomization: files that are not there, and files that nobody names.
+ * Faults in manifests of Kubernetes: unknown fields, values of another type, a kind or a version without a schema,
+ * names that are taken twice. In a kustomization: files that are not there, and files that it does not name.
  */
 import { basename, dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -20,7 +20,7 @@ interface Manifest {
 }
 
 const KUSTOMIZATION = 'kustomization.yaml';
-/** Of a kustomization, those that ours use; kubectl refuses a field that there is not. */
+/** Fields of a kustomization that ours use; kubectl refuses unknown fields. */
 const KUSTOMIZATION_FIELDS: ReadonlySet<string> = new Set([
   'apiVersion',
   'kind',

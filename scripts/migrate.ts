@@ -1,6 +1,6 @@
 /**
- * `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues and the services' roles included. On the
- * coordinator of Citus it also puts on the nodes what is not there yet.
+ * `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues and the services' roles included. On
+ * the coordinator of Citus it also puts missing tables on the nodes.
  */
 import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
 import { distribute, requireCoordinator } from '@sluice/database/schema/distribute';

@@ -1,6 +1,6 @@
 /**
- * What `check-migrations.ts` holds: the numbers of migrations, and that none changes once it is recorded. Pure
- * functions of the files' texts and of the record, `packages/database/migrations.sha256`.
+ * Rules of `check-migrations.ts`: the numbers of migrations, and that a recorded one never changes. Pure functions of
+ * the files' texts and of the record, `packages/database/migrations.sha256`.
  */
 import { createHash } from 'node:crypto';
 
@@ -23,8 +23,8 @@ const NUMBER_SHARED: ReadonlySet<string> = new Set([
 const NUMBERS_LEFT_OUT: ReadonlySet<number> = new Set([18, 36]);
 
 /**
- * The hash of what a migration does. Imports, comments and white space are left out: a file that it imports may be
- * moved or a comment be mended, and neither changes a schema. Of SQL, only comments that have their line to themselves.
+ * The hash of a migration's code. Imports, comments and white space are left out: a file that it imports may be moved
+ * or a comment be mended, and neither changes a schema. Of SQL, only comments that have their line to themselves.
  */
 export function hashOf(text: string): string {
   const code = text
@@ -55,7 +55,7 @@ export function writeRecord(record: ReadonlyMap<string, string>): string {
     .join('');
 }
 
-/** Numbers that occur twice, and those that were left out. */
+/** Numbers that occur twice, and missing numbers. */
 export function numberProblems(names: readonly string[]): string[] {
   const numbers = names.map((name) => Number(name.slice(0, 4)));
   const twice = names.filter(
@@ -72,7 +72,7 @@ export function numberProblems(names: readonly string[]): string[] {
   ];
 }
 
-/** Those that were changed or removed after they were recorded. */
+/** Migrations that were changed or removed after they were recorded. */
 export function changeProblems(
   migrations: readonly MigrationFile[],
   record: ReadonlyMap<string, string>,
@@ -87,7 +87,7 @@ export function changeProblems(
   });
 }
 
-/** Those that are not in the record yet. */
+/** Migrations that are not in the record yet. */
 export function unrecorded(
   migrations: readonly MigrationFile[],
   record: ReadonlyMap<string, string>,

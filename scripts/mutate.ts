@@ -4,14 +4,13 @@
  *
  *     npm run mutate -- credit-ledger                    # every mutant of the file
  *     npm run mutate -- lane-lease --count 30 --seed 7   # 30 of them, the same for the same seed
- *     npm run mutate -- credits --line 272               # those that begin in one line
+ *     npm run mutate -- credits --line 272               # mutants that begin in one line
  *
- * No file of the checkout is written (`mutation/active-mutant.mjs`). Mutants are made by `mutation/mutants.ts`. What is
- * judged equivalent stands with its reason in `mutation/equivalent-mutants.json`, and is not run.
- *
- * A runner of our own, not Stryker: to Stryker a template is one string, so it changes no condition of an `sql` template,
- * where most of the rules of `database` are. This one changes the text that Vitest or Node is about to load, in the
- * processes that tests start too, and needs no dependency but the parser that knip has already.
+ * No file of the checkout is written (`mutation/active-mutant.mjs`); `mutation/mutants.ts` makes the mutants. Equivalent
+ * ones are in `mutation/equivalent-mutants.json` with the reason, and are not run. A runner of our own: to Stryker a template
+ * is one string, so it changes no condition of an `sql` template, which has most of the rules of `database`. This one changes
+ * the text that Vitest or Node is about to load, in the processes that tests start too, and uses the parser that
+ * knip has already.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -155,7 +154,7 @@ function testsOf(path: string): string[] {
   return near.map((test) => test.path);
 }
 
-/** @returns the test that noticed; undefined: none did. */
+/** @returns the test that noticed. Undefined: no test did. */
 async function killerOf(
   mutantRuns: MutantRuns,
   path: string,

@@ -9,7 +9,7 @@ if (directory === undefined) {
   console.error('usage: npm run database:open -- <folder that the test run named>');
   process.exit(2);
 }
-// Otherwise Postgres would make a new, empty database in a folder that has none.
+// Otherwise Postgres would make a new, empty database in a folder without one.
 if (!existsSync(dataLink(directory))) {
   console.error(`${directory} holds no databases; take the folder that the test run named`);
   process.exit(2);

@@ -1,4 +1,4 @@
-/** What a package from npm must be to stand in `package-lock.json`: its licence, its origin, its install script. Used by `check-packages.ts`. */
+/** Rules for packages in `package-lock.json`: licence, origin, install script. Used by `check-packages.ts`. */
 
 export interface LockedEntry {
   readonly version?: string;
@@ -28,7 +28,7 @@ const PERMISSIVE: ReadonlySet<string> = new Set([
 /** Of tools alone, which no installation gets: their own files stay under the licence, ours do not come under it. */
 const OF_TOOLS: ReadonlySet<string> = new Set(['MPL-2.0', 'Python-2.0']);
 
-/** What npm does not tell, read in the package itself. All are clients that tests drive. */
+/** Licences that npm does not have, read in the package itself. All are clients that tests drive. */
 const READ_BY_HAND: Readonly<Record<string, string>> = {
   '@customerio/cdp-analytics-node@0.5.9': 'MIT',
   '@segment/facade@3.4.10': 'MIT',

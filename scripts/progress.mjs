@@ -1,6 +1,6 @@
 /**
- * How far a command is that takes more than two seconds: one line on a terminal, rewritten in place; lines of JSON
- * where nobody watches, for logs. Written to stderr: results are on stdout.
+ * Progress of a command that takes more than two seconds. On a terminal it is one line, rewritten in place; elsewhere it
+ * is lines of JSON, for logs. Written to stderr: results are on stdout.
  *
  * Plain JavaScript without packages: `install.mjs` uses it before there are any.
  */
@@ -19,19 +19,19 @@ const BAR_WIDTH = 24;
 
 /**
  * @typedef {object} Progress
- * @property {(done: number, all?: number) => void} report what is done, and of how much where that is known; may be called often
+ * @property {(done: number, all?: number) => void} report counts, with the total if it is known; may be called often
  * @property {() => void} hide takes its line off a terminal, before a line of the result
  * @property {(result?: string) => void} end the last line of it; to be called in any case
  */
 
 /**
- * Says that it begins, and from then on how far it is, also while nothing new is counted; where it may be over at once,
- * nothing for `silentMs`.
+ * Shows that it begins, and from then on its progress, also while the count stays the same. A command that may be over at
+ * once shows no line for `silentMs`.
  *
  * @param {string} what a noun phrase: `installing packages`
  * @param {string} unit of what is counted, in the plural: `packages`
  * @param {object} [options]
- * @param {number} [options.silentMs] one that ends earlier says nothing at all
+ * @param {number} [options.silentMs] one that ends earlier shows no line
  * @param {ProgressOutput} [options.output]
  * @param {() => number} [options.now] milliseconds of any clock that only goes forward
  * @returns {Progress}

@@ -1,4 +1,4 @@
-/** A Chromium for the tests of pages: the machine's, Debian's where that is ours to install, else one of npm. */
+/** A Chromium for the tests of pages: the machine's, Debian's if we may install it, else one of npm. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +15,7 @@ const UNPACK = `import chromium from '@sparticuz/chromium'; console.log(await ch
 const ADVICE =
   'the tests need a real Chromium: install chromium (Debian, Ubuntu: apt-get install chromium; macOS: brew install chromium), or set TEST_CHROMIUM to its path';
 
-/** Ends the process with advice where there is none and it cannot be installed. */
+/** Ends the process with advice if there is no Chromium and it cannot be installed. */
 export async function provideChromium() {
   if (process.env.TEST_CHROMIUM || COMMANDS.some(runs) || isFetched()) return;
   if (process.getuid?.() === 0 && isAptMachine()) {
@@ -49,7 +49,7 @@ function isFetched() {
   return JSON.parse(manifest).version === NPM_VERSION && runs(file);
 }
 
-/** The path of the program; empty where there is none. */
+/** The path of the program; empty if there is no program. */
 function unpack() {
   const unpacked = spawnSync(process.execPath, ['--input-type=module', '-e', UNPACK], {
     cwd: FOLDER,

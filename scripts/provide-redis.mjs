@@ -1,4 +1,4 @@
-/** A `redis-server` for the tests: the machine's, or installed where that is ours to do. */
+/** A `redis-server` for the tests: the machine's, or installed if we may do that. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { fail, runQuietly } from './run-quietly.mjs';
@@ -6,7 +6,7 @@ import { fail, runQuietly } from './run-quietly.mjs';
 const ADVICE =
   'install redis-server (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis)';
 
-/** Ends the process with advice where there is none and it cannot be installed. */
+/** Ends the process with advice if there is no Redis and it cannot be installed. */
 export async function provideRedis() {
   if (process.env.TEST_REDIS_URL || redisServerRuns()) return;
   const isAptMachine = spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
@@ -33,8 +33,8 @@ function redisServerRuns() {
 }
 
 /**
- * Debian starts what it installs. The tests start their own Redis, and nobody asked for one on
- * port 6379: a policy that forbids starting stands while packages are installed.
+ * Debian starts installed services. The tests start their own Redis, and do not need one on port 6379. So a policy that
+ * forbids starting stands while packages are installed.
  *
  * @param {() => Promise<void>} install
  */

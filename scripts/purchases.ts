@@ -1,6 +1,6 @@
 /**
- * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were in manual review. A program of
- * the operator's and not of the API: whoever decides has looked at the payment provider's ledgers, of all accounts.
+ * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were in manual review. A program of the
+ * operator's and not of the API: the person who decides has looked at the payment provider's ledgers, of all accounts.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import {

@@ -18,7 +18,7 @@ import { startProgress } from './progress.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const USAGE = 'usage: npm run restore -- BACKUP [DIRECTORY]   (SLUICE_DIRECTORY, or .sluice)';
-/** What `npm start` makes where it keeps nothing yet. */
+/** Entries that `npm start` makes in a folder without data. */
 const OF_NO_DATA = new Set(['lock', 'logs']);
 
 const { positionals } = readWords(USAGE, { options: {}, allowPositionals: true });
@@ -69,7 +69,7 @@ async function restore(backup: string, directory: string): Promise<void> {
     progress.report(2, 2);
     progress.end();
   } catch (error) {
-    // What is there is of this restore alone.
+    // All entries are of this restore alone.
     for (const name of await readdir(directory))
       if (!OF_NO_DATA.has(name)) await rm(join(directory, name), { recursive: true, force: true });
     throw error;

@@ -1,13 +1,12 @@
 /**
- * `npm run roll -- intake`: replaces the processes of a service on this machine one after another, each with the code
- * and the packages of this checkout as they are now. The new one listens before the old one is told to end, so that no
- * call is refused.
+ * `npm run roll -- intake`: replaces the processes of a service on this machine one after another, each with the present
+ * code and packages of this checkout. The new one listens before the old one gets its signal, so that no call is refused.
  *
- * Which processes: those of the installation that DATABASE_URL names (a running `npm start` restarts its own). Each new one
- * has the settings of the one that it replaces, with those that are typed changed: `npm run roll -- intake LOG_LEVEL=debug`.
+ * It takes the processes of the installation that DATABASE_URL names (a running `npm start` restarts its own). Each new one
+ * has the settings of the one that it replaces, with the typed changes: `npm run roll -- intake LOG_LEVEL=debug`.
  *
- * It waits for the new process itself: until the kernel says that this one listens, and a worker or an API is ready on a
- * port of its own. Whoever answers on a port shows nothing, for intakes share one.
+ * It waits for the new process itself: until the kernel shows that this one listens, and a worker or an API is ready on a
+ * port of its own. An answer on a port is no proof, for intakes share one.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
@@ -23,7 +22,7 @@ const SERVICES = ['intake', 'worker', 'api'];
 const USAGE = `usage: npm run roll -- intake|worker|api [NAME=VALUE …], with the DATABASE_URL of the services`;
 /** Of a start, on a busy machine. */
 const LISTENING_DEADLINE_MS = 120_000;
-/** Beyond what the old one gives itself. */
+/** Beyond the old one's own time limit. */
 const GRACE_MS = 10_000;
 const DRAIN_TIMEOUT_MS_DEFAULT = 25_000;
 const POLL_INTERVAL_MS = 50;
@@ -59,7 +58,7 @@ for (const [index, old] of ours.entries()) {
       1,
     );
   });
-  // Before the end of the old one: a load balancer may have to know where the new one is.
+  // Before the end of the old one: a load balancer may have to know the address of the new one.
   console.log(JSON.stringify({ service, started: pid, port, log: logFile }));
   await endOld(old);
   progress.report(index + 1, ours.length);
@@ -76,7 +75,7 @@ async function startAnew(old) {
   mkdirSync(folder, { recursive: true });
   const name = `${service}-${new Date().toISOString().replaceAll(':', '')}-${old.pid}.log`;
   const logFile = join(folder, name);
-  // Its words outlive us, and nobody else writes there.
+  // Its output outlives us, and no other process writes there.
   const log = openSync(logFile, 'wx', 0o600);
   const child = spawn(join(ROOT, 'node_modules/.bin/node'), old.words, {
     cwd: old.folder,
@@ -109,7 +108,10 @@ async function startAnew(old) {
   return { pid, port: listeningPortsOf(pid)[0], logFile };
 }
 
-/** Intake listens once it has its keys. Workers and the API listen before, and say when they are ready. @param {number | undefined} pid */
+/**
+ * Intake listens once it has its keys. Workers and the API listen before, and report when they are ready. @param
+ * {number | undefined} pid
+ */
 async function isReady(pid) {
   const [port] = pid === undefined ? [] : listeningPortsOf(pid);
   if (port === undefined || service === 'intake') return port !== undefined;

@@ -1,4 +1,4 @@
-/** Programs of others, run for `install.mjs`: their words are kept, and shown only where they fail. */
+/** Programs of others, run for `install.mjs`: their output is kept, and shown only if they fail. */
 import { spawn } from 'node:child_process';
 import { startProgress } from './progress.mjs';
 
@@ -6,7 +6,7 @@ const POLL_INTERVAL_MS = 250;
 
 /**
  * @typedef {object} Ran
- * @property {number} code the exit code; -1 where it could not be run
+ * @property {number} code the exit code; -1 if it could not be run
  * @property {string} output both streams
  */
 

@@ -1,6 +1,6 @@
 /**
- * The processes of a service that run from this checkout for one installation, found without a supervisor: `npm run
- * intake` in three shells leaves no list of them.
+ * Finds the processes of a service from this checkout for one installation.
+ * It works without a supervisor: `npm run intake` in three shells leaves no list of them.
  *
  * From `/proc`: bare machines have no `ps`, and it also has the settings that each was started with.
  */
@@ -12,7 +12,7 @@ import { basename, resolve } from 'node:path';
  * @property {number} pid
  * @property {Record<string, string>} environment as it was started
  * @property {string} folder that it runs in; relative settings are below it
- * @property {string[]} words what Node was started with, the file of the service among them
+ * @property {string[]} words of Node's command line, with the file of the service
  * @property {boolean} isSupervised `npm start` started it, and starts it again
  */
 
@@ -34,7 +34,7 @@ export function findRunningServices(mainFile, databaseUrl) {
 /**
  * @param {number} pid
  * @param {string} file
- * @returns {RunningService | undefined} nothing where it is something else, another user's, or has ended
+ * @returns {RunningService | undefined} undefined if it is something else, another user's, or has ended
  */
 function readService(pid, file) {
   try {
@@ -72,7 +72,7 @@ function isSupervised(pid) {
 }
 
 /**
- * The ports that a process itself listens on. Whoever answers on a port may be another, for intakes share one.
+ * The ports that a process itself listens on. An answer on a port may be another's, for intakes share one.
  *
  * @param {number} pid
  * @returns {number[]}
@@ -95,7 +95,7 @@ export function listeningPortsOf(pid) {
   }
 }
 
-/** Closed meanwhile: nothing. @param {string} path */
+/** Closed meanwhile: empty. @param {string} path */
 function linkOf(path) {
   try {
     return readlinkSync(path);

@@ -62,7 +62,7 @@ async function replace(
     'Each new key is shown just before it is in force. If the command is interrupted, the last key shown is in force only if ' +
       '`sluice secrets lost` no longer lists its secret.',
   );
-  // Which line was not read `print` says.
+  // `print` reports the line that was not read.
   process.stdout.on('error', () => undefined);
   const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
   const tell = (replaced: ReplacedSecret) =>
@@ -72,7 +72,9 @@ async function replace(
     throw new Error(`no lost secret is encrypted with "${keyId}"`);
 }
 
-/** Returns once the line has left this process, so that no end of it takes the line back. Throws where nobody reads. */
+/**
+ * Returns once the line has left this process, so that no end of it takes the line back. Throws if the reader is gone.
+ */
 async function print(line: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   process.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
@@ -120,7 +122,7 @@ function becameOf(replaced: ReplacedSecret): string {
   }
 }
 
-/** Without what is stored. */
+/** Without the stored text. */
 function shown<Secret extends LostSecret>({ stored: _, ...rest }: Secret): Omit<Secret, 'stored'> {
   return rest;
 }

@@ -1,8 +1,8 @@
 /**
- * `npm run test:distributed -- URL [FILE…]`: runs the integration tests of the database, the worker and the API with the
- * schema on Citus. URL names a database of a superuser on the coordinator, with the extension and its nodes; every test
- * gets databases of its own beside it, on each node. Prints a table, and ends with 1 where less than 98 of 100 tests pass,
- * or one fails that `distributed-exceptions.ts` does not explain.
+ * `npm run test:distributed -- URL [FILE…]`: runs the integration tests of the database, the worker and the API with
+ * the schema on Citus. URL names a database of a superuser on the coordinator, with the extension and its nodes; every
+ * test gets databases of its own beside it, on each node. Prints a table, and ends with 1 if less than 98 of 100 tests
+ * pass, or one fails that `distributed-exceptions.ts` does not explain.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -82,7 +82,7 @@ async function runTests(
         },
       );
       child.on('error', reject);
-      // Its own verdict knows nothing of the exceptions.
+      // Its own verdict does not know the exceptions.
       child.on('exit', () => resolve());
     });
     const report = JSON.parse(await readFile(outputFile, 'utf8')) as TestReport;

@@ -1,9 +1,9 @@
 /**
- * Once a test run: a real Postgres and a real Redis on free ports, or those of TEST_DATABASE_URL
- * and TEST_REDIS_URL, and a migrated template database for `createTestDatabase` to clone. Where the Postgres is the
- * coordinator of Citus, the template is distributed (`npm run test:distributed`).
+ * Starts the services of a test run, once: a real Postgres and a real Redis on free ports. TEST_DATABASE_URL and
+ * TEST_REDIS_URL name other ones. Makes a migrated template database for `createTestDatabase` to clone. If the Postgres
+ * is the coordinator of Citus, the template is distributed (`npm run test:distributed`).
  *
- * Nothing is left behind: both servers end with this process, however that ends.
+ * Both servers end with this process, on every kind of end.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -24,7 +24,7 @@ import type {} from '@sluice/platform/testing/testing';
 type Close = () => Promise<void>;
 
 const FOLDER_PREFIX = 'sluice-test-';
-/** To look at what a test left. Where the folder is memory, those of a day of tests took 15 of 24 GB. */
+/** For a look at the remains of a test. If the folder is memory, a day of tests took 15 of 24 GB. */
 const KEPT_MS = 3_600_000;
 
 /** @public vitest calls it. */
@@ -57,7 +57,7 @@ export default async function setup(project: TestProject): Promise<Close> {
   }
 }
 
-/** Folders of runs that were killed, or whose tests failed, once nobody has them open. */
+/** Folders of runs that were killed, or whose tests failed, once no process has them open. */
 async function removeAgedFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(FOLDER_PREFIX)) continue;
@@ -90,7 +90,7 @@ async function startPostgres(directory: string, closes: Close[]): Promise<string
   closes.push(async () => {
     const kept = await listKept(postgres.url('postgres'));
     if (kept.length === 0 || process.env['CI']) return postgres.remove();
-    // Held by a file that failed: stays up until it was looked at, unless nobody is there to look.
+    // Held by a file that failed: stays up until it was looked at, unless it runs without a person.
     console.error(`kept ${kept.join(', ')}; to look: npm run database:open -- ${directory}`);
     closes.splice(0, 1);
     return postgres.stop();
@@ -162,7 +162,7 @@ function databaseUrl(serverUrl: string, name: string): string {
   return url.href;
 }
 
-/** The server, and where it is the coordinator of Citus, each node that it keeps rows on. */
+/** The server, and on the coordinator of Citus also each node that it keeps rows on. */
 async function listNodeUrls(serverUrl: string): Promise<string[]> {
   const found = await query(serverUrl, `select from pg_extension where extname = 'citus'`);
   if (found.length === 0) return [serverUrl];

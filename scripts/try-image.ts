@@ -1,7 +1,8 @@
 /**
- * `npm run try:image`: builds what `infra/Dockerfile` says in a folder, without Docker, and runs the services in it as
- * `infra/kubernetes` does: as a user that is not root, on a root that cannot be written, without capabilities. Then a call
- * is posted, and must be delivered to a webhook. Needs root and `debootstrap`; a line says so elsewhere. Some minutes.
+ * `npm run try:image`: builds `infra/Dockerfile` in a folder, without Docker, and runs the services in it like
+ * `infra/kubernetes`. They run as a user that is not root, on a root that cannot be written, without capabilities. Then
+ * a call is posted, and must be delivered to a webhook. Needs root and `debootstrap`, and prints a line without them.
+ * Some minutes.
  *
  * Postgres and Redis are the embedded ones, outside of the image; the network is the machine's.
  */
@@ -60,7 +61,7 @@ async function tryImage(): Promise<void> {
 function build(folder: string): BuiltImage {
   const context = join(folder, 'context');
   const base = join(folder, 'base');
-  // What is committed, without what `.dockerignore` leaves out.
+  // Committed files, without the ones of `.dockerignore`.
   run('sh', ['-ec', `mkdir ${context}; git -C ${ROOT} archive HEAD | tar -x -C ${context}`]);
   run('sh', [
     '-ec',
@@ -115,7 +116,7 @@ async function deliverACall(
     closes.push(() => endOf(child));
     for (const stream of [child.stdout, child.stderr])
       createInterface({ input: stream }).on('line', (line) => {
-        // Errors, and what is said without a logger.
+        // Errors, and output without a logger.
         if (!/"level":[1-4]\d,/.test(line)) console.log(`${program}: ${line.slice(0, 500)}`);
       });
     return child;

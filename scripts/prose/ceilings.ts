@@ -1,4 +1,4 @@
-/** Compares the findings of files and folders with their ceilings, which only fall. Used by `check-prose.ts`. */
+/** Compares the findings of files and folders with their ceilings. A ceiling only falls. Used by `check-prose.ts`. */
 
 /** Findings that are allowed: of a file by its path from the root, of a folder by its path with a slash at the end. */
 export type Ceilings = Readonly<Record<string, number>>;
@@ -16,8 +16,8 @@ export function areaOf(path: string, ceilings: Ceilings): string {
 
 /**
  * @param counts - the findings of every file that was read.
- * @returns `counted`: findings by area. `risen`: areas above their ceiling. `lowered`: the ceilings for these counts, none
- * above the old, and none for a file without findings.
+ * @returns `counted`: findings by area. `risen`: areas above their ceiling. `lowered`: the ceilings for these counts,
+ *   never above the old, and without files that have no findings.
  */
 export function comparedToCeilings(
   counts: Ceilings,
