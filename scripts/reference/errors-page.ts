@@ -8,7 +8,7 @@ const INTRODUCTION = `Three tables: the errors of a process, the errors of an HT
 The [glossary](../concepts/glossary.md) defines the words.`;
 
 const OF_PROCESSES = `A process that cannot start or continue ends with exit code 1. The last line of its log has the level \`fatal\`
-(\`"level":60\`), whatever \`LOG_LEVEL\` is. The line has a \`code\` of this table, the problem and the next action. A failure
+(\`"level":60\`), at every \`LOG_LEVEL\`. The line has a \`code\` of this table, the problem and the next action. A failure
 that is not in this table has an \`error\` with its stack. \`npm start\` prints the failure on one line for people.`;
 
 const OF_CALLS = `The API answers each failure with one body. It has the members of RFC 9457 (\`type\`, \`title\`, \`status\`, \`detail\`), and

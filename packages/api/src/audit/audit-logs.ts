@@ -105,7 +105,7 @@ export function registerAuditLogs(
       config: { access },
       schema: {
         tags,
-        summary: 'List what the audit log can be filtered by',
+        summary: 'List the filters of the audit log',
         params: z.object({ account_id: idInPath }),
         response: { 200: fieldOptions, ...accountReadFailures },
       },

@@ -90,7 +90,7 @@ export function registerPaymentMethods(
       config: { access: { role: 'billing_admin' } },
       schema: {
         tags,
-        summary: 'Charge this card from now on',
+        summary: 'Charge this card for later payments',
         description:
           'Refused while a purchase runs, so that none changes its card on the way; meanwhile no purchase starts.',
         params: accountParams,

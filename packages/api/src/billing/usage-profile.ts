@@ -42,7 +42,7 @@ export function registerUsageProfile(
       config: { access: { role: 'member' } },
       schema: {
         tags: ['billing'],
-        summary: 'What is used of what the plan includes',
+        summary: 'Usage of the amounts that the plan includes',
         params: accountParams,
         response: {
           200: z.object({
@@ -86,7 +86,7 @@ export function registerUsageProfile(
       config: { access: { role: 'member' } },
       schema: {
         tags: ['billing'],
-        summary: 'What the use beyond the plan would cost by now',
+        summary: 'Estimated cost of the usage beyond the plan',
         description: 'For an invoice-billed customer and its own subscription.',
         params: accountParams,
         querystring: z.object({

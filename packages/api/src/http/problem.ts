@@ -19,7 +19,7 @@ export const PROBLEMS = {
   invalid_signature: {
     status: 400,
     meaning:
-      'The signature of the call is missing, wrong or too old. Nothing was stored. Sign the exact bytes of the body with the secret of the endpoint, and check the clock.',
+      'The signature of the call is missing, wrong or too old. The call was not stored. Sign the exact bytes of the body with the secret of the endpoint, and check the clock.',
   },
   invalid_json: {
     status: 400,
@@ -38,7 +38,7 @@ export const PROBLEMS = {
   forbidden: {
     status: 403,
     meaning:
-      'The token is valid, but its role or its scopes do not allow the call. The message names what is needed.',
+      'The token is valid, but its role or its scopes do not allow the call. The message names the role or scope that is needed.',
   },
   read_only: {
     status: 403,
@@ -87,7 +87,7 @@ export const PROBLEMS = {
   insufficient_credits: {
     status: 409,
     meaning:
-      'The pools hold fewer credits than the call takes; `meta.available` has the number. Nothing was taken: buy more, or take less.',
+      'The pools hold fewer credits than the call takes; `meta.available` has the number. The call had no effect: buy more, or take less.',
   },
   purchase_in_flight: {
     status: 409,
@@ -97,7 +97,7 @@ export const PROBLEMS = {
   payment_method_required: {
     status: 409,
     meaning:
-      'There is no card on file that could be charged; nothing was started. Put one on file with `POST /v1/accounts/{account_id}/billing/payment_method/default`, then buy again.',
+      'There is no card on file that could be charged, so no purchase was started. Put one on file with `POST /v1/accounts/{account_id}/billing/payment_method/default`, then buy again.',
   },
   checkout_pending: {
     status: 409,
@@ -112,22 +112,22 @@ export const PROBLEMS = {
   amount_changed: {
     status: 409,
     meaning:
-      'The price differs from the expected amount; nothing was charged. Show the new amount, then buy again.',
+      'The price differs from the expected amount, so there was no charge. Show the new amount, then buy again.',
   },
   coupon_not_valid: {
     status: 409,
     meaning:
-      'The coupon is used up or has expired; nothing was charged. Buy without it, or with another one.',
+      'The coupon is used up or has expired, so there was no charge. Buy without it, or with another one.',
   },
   payment_past_due: {
     status: 409,
     meaning:
-      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put another card on file. The payment provider charges it at its next attempt.",
+      "The subscription's last invoice is not paid, so the subscription cannot be changed. There was no charge. Pay the open invoice first: put another card on file. The payment provider charges it at its next attempt.",
   },
   payment_pending: {
     status: 409,
     meaning:
-      "The payment of the subscription's last invoice is in progress, so the subscription cannot be changed; nothing was charged. A bank takes days. Try again when it is paid.",
+      "The payment of the subscription's last invoice is in progress, so the subscription cannot be changed. There was no charge. A bank takes days. Try again when it is paid.",
   },
   plan_transition_not_allowed: {
     status: 409,
@@ -197,7 +197,7 @@ export const PROBLEMS = {
   vendor_refused: {
     status: 502,
     meaning:
-      'The payment provider refused the request. Nothing was charged. Use another payment method, or ask the operator.',
+      'The payment provider refused the request. There was no charge. Use another payment method, or ask the operator.',
   },
   unavailable: {
     status: 503,

@@ -40,7 +40,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'POST /v1/accounts/{account_id}/billing/credits/purchase': [
     'purchaseCredits',
-    'The purchase that was begun, and what the customer pays it with where no card is charged.',
+    'The purchase that was begun, with the data for its payment if no card is charged.',
   ],
   'GET /v1/accounts/{account_id}/billing/credits/purchase_status': [
     'getCreditPurchaseStatus',
@@ -56,11 +56,11 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'POST /v1/accounts/{account_id}/billing/inbox_previews/invoiced_purchase': [
     'purchaseInboxPreviews',
-    'The purchase that was begun, and what the customer pays it with where no card is charged.',
+    'The purchase that was begun, with the data for its payment if no card is charged.',
   ],
   'POST /v1/accounts/{account_id}/billing/inbox_previews/payment_intent': [
     'createInboxPreviewPayment',
-    'The purchase, and what the customer pays it with.',
+    'The purchase, with the data for its payment.',
   ],
   'GET /v1/accounts/{account_id}/billing/inbox_previews/invoiced_purchase_status': [
     'getInboxPreviewPurchaseStatus',
@@ -103,10 +103,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
     'getCheckoutStatus',
     'How far the checkout is.',
   ],
-  'GET /v1/accounts/{account_id}/billing/info': [
-    'getBillingInfo',
-    'The plan and what belongs to it.',
-  ],
+  'GET /v1/accounts/{account_id}/billing/info': ['getBillingInfo', 'The plan and its parts.'],
   'GET /v1/accounts/{account_id}/billing/profile': [
     'getBillingProfile',
     'The customer at the payment provider.',
@@ -114,7 +111,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   'GET /v1/accounts/{account_id}/billing/payment': ['getDefaultPayment', 'The payment method.'],
   'POST /v1/accounts/{account_id}/billing/payment_method/default': [
     'setDefaultPaymentMethod',
-    'The card is charged from now on.',
+    'Later payments charge this card.',
   ],
   'POST /v1/accounts/{account_id}/billing/downgrade-to-builder': [
     'downgradeToBuilder',
@@ -157,7 +154,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   'GET /v1/accounts/{account_id}/audit_logs': ['listAuditLogs', 'A page of entries, newest first.'],
   'GET /v1/accounts/{account_id}/audit_log/{audit_log_id}': [
     'getAuditLog',
-    'The entry with what it changed.',
+    'The entry with its changes.',
   ],
   'GET /v1/accounts/{account_id}/audit_logs/field_options': [
     'listAuditLogFields',
@@ -173,7 +170,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'POST /v1/accounts/{account_id}/billing/ai_credits/invoiced_purchase': [
     'purchaseAiCredits',
-    'The purchase that was begun, and what the customer pays it with where no card is charged.',
+    'The purchase that was begun, with the data for its payment if no card is charged.',
   ],
   'GET /v1/accounts/{account_id}/billing/ai_credits/invoiced_purchase_status': [
     'getAiCreditPurchaseStatus',
@@ -181,7 +178,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'POST /v1/accounts/{account_id}/billing/ai_credits/payment_intent': [
     'createAiCreditPayment',
-    'The purchase, and what the customer pays it with.',
+    'The purchase, with the data for its payment.',
   ],
   'GET /v1/accounts/{account_id}/billing/ai_credits/purchase_status': [
     'getAiCreditPaymentStatus',
@@ -189,7 +186,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
   ],
   'POST /v1/accounts/{account_id}/billing/builder_credits/payment_intent': [
     'createBuilderCreditPayment',
-    'The purchase, and what the customer pays it with.',
+    'The purchase, with the data for its payment.',
   ],
   'GET /v1/accounts/{account_id}/billing/builder_credits/purchase_status': [
     'getBuilderCreditPaymentStatus',

@@ -35,7 +35,7 @@ const identifiers = z.looseObject({
 const messageData = z.looseObject({
   delivery_id: z.string(),
   identifiers,
-  customer_id: z.string().optional().meta({ description: 'Deprecated; empty where unknown.' }),
+  customer_id: z.string().optional().meta({ description: 'Deprecated; empty if unknown.' }),
   broadcast_id: z.int().optional(),
   trigger_id: z.int().optional(),
   campaign_id: z.int().optional(),
@@ -165,7 +165,10 @@ const OWN_DATA = {
           failure_message: z.string().nullable(),
         })
         .nullable()
-        .meta({ description: 'The first that was given up since it failed; null: kept no more.' }),
+        .meta({
+          description:
+            'First delivery that was given up since the failure began; null if it is no longer stored.',
+        }),
     }),
     {
       reporting_webhook_id: 1,
@@ -193,7 +196,7 @@ const OWN_DATA = {
       charged: z
         .looseObject({ amount: z.int(), currency: z.string() })
         .nullable()
-        .meta({ description: 'Whole minor units; null: nothing was charged.' }),
+        .meta({ description: 'Whole minor units; null without a charge.' }),
     }),
     {
       account_id: 1,

@@ -8,7 +8,7 @@ import { z } from 'zod';
 const anyObject = z.record(z.string(), z.unknown());
 
 const whose = {
-  customer_id: z.string().meta({ description: 'Empty where nobody is known.' }),
+  customer_id: z.string().meta({ description: 'Empty if no person is known.' }),
   email_address: z.string(),
   identifiers: z.looseObject({
     id: z.string().nullable(),
@@ -16,7 +16,7 @@ const whose = {
     svc_id: z.string().optional(),
   }),
   anonymous_id: z.string().optional().meta({
-    description: 'The visitor whom the call names. Without `svc_id` nobody else is known.',
+    description: 'The visitor whom the call names. Without `svc_id` the person is unknown.',
   }),
   person_attributes: anyObject
     .optional()

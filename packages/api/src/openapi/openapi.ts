@@ -49,12 +49,11 @@ const TAGS = [
   { name: 'applications', description: 'Customers of the workspace, and their endpoints.' },
   {
     name: 'portal',
-    description:
-      'Links that open a set of webhooks to the engineers of a customer, and nothing else.',
+    description: 'Links that open only a set of webhooks to the engineers of a customer.',
   },
-  { name: 'customers', description: 'People, and what they did.' },
+  { name: 'customers', description: 'People and their activities.' },
   { name: 'objects', description: 'Objects, and the people related to them.' },
-  { name: 'events', description: 'What became of an event, and what arrives now.' },
+  { name: 'events', description: 'The trace of an event, and the live tail.' },
   { name: 'ingestion issues', description: 'Input that was refused, skipped or corrected.' },
   { name: 'imports', description: 'Files of events.' },
   {
@@ -65,7 +64,7 @@ const TAGS = [
   { name: 'credentials', description: 'Keys of workspaces and tokens of accounts.' },
   { name: 'tokens', description: 'Tokens for a short time.' },
   { name: 'billing', description: 'Plans, credits, purchases and usage.' },
-  { name: 'audit logs', description: 'Who changed what, and exports of it.' },
+  { name: 'audit logs', description: 'Changes with their actors, and exports of them.' },
   { name: 'signup', description: 'New accounts and the startup program.' },
   { name: 'deliveries', description: 'What a reporting webhook is sent.' },
 ];

@@ -35,7 +35,7 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   'GET /v1/applications/{application_id}/endpoints': ['listEndpoints', 'A page of endpoints.'],
   'POST /v1/applications/{application_id}/replays': [
     'createApplicationReplays',
-    'What was begun at each endpoint; of a dry run, how many deliveries it would send.',
+    'The replay of each endpoint; of a dry run, the number of deliveries that it would send.',
   ],
   'GET /v1/deliveries': [
     'listWorkspaceDeliveries',
@@ -47,11 +47,11 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   ],
   'GET /v1/reporting_webhooks/{webhook_id}/state': [
     'getReportingWebhookState',
-    'The state of the queue, and what it waits for.',
+    'The state of the queue, and the cause of its wait.',
   ],
   'POST /v1/reporting_webhooks/{webhook_id}/probe': [
     'probeReportingWebhook',
-    'Whether the head is tried now.',
+    'Whether the head is tried at once.',
   ],
   'POST /v1/reporting_webhooks/{webhook_id}/skip_head': [
     'skipDelivery',
@@ -121,7 +121,7 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'listObjectRelationships',
     'A page of relationships.',
   ],
-  'GET /v1/events/{event_id}/trace': ['getEventTrace', 'The way of the event so far.'],
+  'GET /v1/events/{event_id}/trace': ['getEventTrace', 'The steps of the event until this call.'],
   'GET /v1/stream': [
     'streamEvents',
     'Server-sent events until the reader ends the call, for an hour by default.',

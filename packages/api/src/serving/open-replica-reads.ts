@@ -65,7 +65,7 @@ export function openReplicaReads(
   metrics.counterBy(
     'from',
     'sluice_api_reads_total',
-    'Calls that a replica may answer, by where they were read: replica or primary',
+    'Calls that a replica may answer, by the server that was read: replica or primary',
     () => readCounts,
   );
   return {

@@ -77,7 +77,7 @@ export function registerInboxPreviewUsageLog(
       config: { access: { role: 'member' } },
       schema: {
         tags: ['billing'],
-        summary: 'What was used, entry by entry',
+        summary: 'Usage, entry by entry',
         description:
           'Recent days run by run, older ones by user and workspace; no day both ways. `total` counts the entries of the whole range. `next_cursor` is null on the last page.',
         params: accountParams,

@@ -70,7 +70,7 @@ export function registerInboxPreviewUsageSummaries(
       config: { access: { role: 'member' }, mayLag: true },
       schema: {
         tags: ['billing'],
-        summary: 'What was used, summed up',
+        summary: 'Usage, summed up',
         description:
           'One point a bucket, also where nothing was used; weeks begin on Monday, the first and the last bucket are cut to the range. Totals are the sum of the series and of the groups. The credit balance is of the whole account.',
         params: accountParams,

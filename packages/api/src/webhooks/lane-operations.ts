@@ -98,7 +98,7 @@ export function registerLaneOperations(
       config: { isInPortal: true, capability: 'deliveries.retry' },
       schema: {
         tags: webhookTags,
-        summary: 'Try the head of a failing reporting webhook now',
+        summary: 'Try the head of a failing reporting webhook at once',
         description:
           'Sends the retry probe now instead of at `next_probe_at`, and that of a running, blocked replay too. The attempt counts like any other.',
         params: webhookParams,

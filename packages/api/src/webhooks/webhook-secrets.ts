@@ -198,7 +198,7 @@ export function registerWebhookSecrets(
       config: { capability: 'webhooks.rotate', isInPortal: true },
       schema: {
         tags: webhookTags,
-        summary: 'End a rotation now',
+        summary: 'End a rotation at once',
         description: 'The next secret is the only one from here on.',
         params: webhookParams,
         response: { 200: secrets, ...changeFailures },

@@ -75,7 +75,7 @@ function addSending(command: Command, { api, terminal, deps }: ImportContext): v
   command
     .argument('<file>', 'CSV with the columns _svc_name and _svc_customer_id')
     .addOption(
-      new Option('--identifier <kind>', 'what _svc_customer_id holds')
+      new Option('--identifier <kind>', 'type of the identifiers in _svc_customer_id')
         .choices(['id', 'email'])
         .makeOptionMandatory(),
     )

@@ -32,9 +32,13 @@ export function addKeyCommands({
     .command('make')
     .argument('<type>', 'pipelines, tracking, app or service_account')
     .argument('<name>', 'name of the key')
-    .option('--workspace <id>', 'workspace of the key; a service account has none', positiveInteger)
+    .option(
+      '--workspace <id>',
+      'workspace of the key; a service account belongs to no workspace',
+      positiveInteger,
+    )
     .addOption(
-      new Option('--role <role>', 'role of a service account; default: member').choices([
+      new Option('--role <role>', 'role of a service account (member by default)').choices([
         'account_admin',
         'billing_admin',
         'member',

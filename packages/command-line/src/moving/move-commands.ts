@@ -35,8 +35,8 @@ interface MoveContext {
 export function addMoveCommands(context: MoveContext): void {
   const move = context.program
     .command('move')
-    .description('endpoints of another product, with their secrets; nothing is changed there');
-  const dryRun = () => new Option('--dry-run', 'only say what would be moved');
+    .description('endpoints of another product, with their secrets; that product is only read');
+  const dryRun = () => new Option('--dry-run', 'only list the objects that would be moved');
 
   move
     .command('svix')

@@ -29,7 +29,7 @@ export function addDeliveryCommands(
   const deliveries = program.command('deliveries').description('deliveries to webhooks');
   deliveries
     .command('list')
-    .argument('[webhook-id]', 'id of the webhook; default: all webhooks', positiveInteger)
+    .argument('[webhook-id]', 'id of the webhook (all webhooks by default)', positiveInteger)
     .addOption(
       new Option('--state <state>', 'only deliveries in this state').choices([
         'pending',

@@ -33,7 +33,7 @@ export function addReplayCommands(
     .option('--event-type <type...>', 'only these event types')
     .option('--state <state...>', 'only delivered or abandoned')
     .option('--rate <deliveries>', 'maximum deliveries per second', positiveInteger)
-    .option('--dry-run', 'count the deliveries and send none')
+    .option('--dry-run', 'only count the deliveries')
     .option('--wait', 'waits for the end and shows the progress')
     .description(
       'sends matching deliveries again, without delay of live deliveries; it continues without this command',

@@ -66,7 +66,7 @@ export function addWebhookCommands(
       '--event <type...>',
       'event, page, screen, identify, group, delete, email_sent, …; "*" is each of them',
     )
-    .option('--event-name <name...>', 'of tracked events only those with one of these names')
+    .option('--event-name <name...>', 'of tracked events only the ones with one of these names')
     .option(
       '--filter <condition>',
       'only matching events, for example "data.properties.total gte 100"; may be repeated',
@@ -75,7 +75,7 @@ export function addWebhookCommands(
     .option('--with-imports', 'also sends rows of imports')
     .option('--with-late', 'also sends events older than 72 hours')
     .option('--with-person-attributes', 'adds the attributes of the person')
-    .description('makes a webhook; it receives events from now on')
+    .description('makes a webhook; it receives events from that time on')
     .action(async (name: string, endpoint: string, options: CreateOptions) => {
       const body = {
         name,
@@ -93,7 +93,7 @@ export function addWebhookCommands(
     .command('probe')
     .argument('<id>', 'id of the webhook', positiveInteger)
     .option('--no-wait', 'ends before the attempt has ended')
-    .description('tries the first delivery of a failing webhook now, and prints the result')
+    .description('tries the first delivery of a failing webhook at once, and prints the result')
     .action(async (id: number, { wait }: { wait: boolean }) => {
       const state = async (): Promise<LaneState> =>
         (await api().request('GET', path(id, '/state'))) as unknown as LaneState;

@@ -16,7 +16,7 @@ export const ERRORS = {
   BROKER_LOGIN_REFUSED:
     'Redis refuses the user or password of REDIS_URL. Correct REDIS_URL (percent-encoded) and restart, or correct the user in Redis; processes retry the login. Meanwhile intake writes calls to the local disk buffer.',
   BROKER_UNDURABLE:
-    'The broker can lose what it confirms, so intake in production adds nothing to it. Redis needs appendonly yes, appendfsync always and maxmemory-policy noeviction; Postgres needs fsync and synchronous_commit on. Correct the settings that the message names, or set INTAKE_ALLOW_UNDURABLE_BROKER=true to accept the loss.',
+    'The broker can lose confirmed writes, so intake in production does not add calls to it. Redis needs appendonly yes, appendfsync always and maxmemory-policy noeviction; Postgres needs fsync and synchronous_commit on. Correct the settings that the message names, or set INTAKE_ALLOW_UNDURABLE_BROKER=true to accept the loss.',
   ENVELOPE_INVALID:
     'A queued commit batch cannot be read: an incompatible version wrote it. Start workers of that version or of a newer one.',
   MIGRATION_MISMATCH:
@@ -34,15 +34,15 @@ export const ERRORS = {
   SERVICE_START_FAILED:
     'A service ended, or did not become ready, during the start. Its own message follows. Correct the cause, then start again.',
   SPILL_UNREADABLE:
-    'A file of the local disk buffer is damaged. Move it aside as the message says; it may contain acknowledged calls.',
+    'A file of the local disk buffer is damaged. Move it aside as the message describes; it may contain acknowledged calls.',
   SECRET_UNREADABLE:
     'A secret in the database cannot be decrypted with the keys of SEALING_KEYS. Start with the encryption keys that encrypted it; if a key is lost, follow docs/operations/runbooks/sealing-key-lost.md.',
   JOB_HUNG:
-    'One attempt at a commit batch or a delivery queue took longer than WORKER_HUNG_AFTER_MS. The worker exits and another worker acquires the job; no data are lost. Restart the worker, and find out what the database waits for: docs/operations/runbooks/events-are-not-processed.md.',
+    'One attempt at a commit batch or a delivery queue took longer than WORKER_HUNG_AFTER_MS. The worker exits and another worker acquires the job; no data are lost. Restart the worker, and find the cause of the wait in the database: docs/operations/runbooks/events-are-not-processed.md.',
   CLOCK_WRONG:
     'The clock of this machine differs from the clock of Postgres by minutes, so the worker refuses to deliver. No data are lost: other workers acquire its work, or the work waits. Synchronize both machines with a time server, then start the worker again.',
   CALL_OVERTAKEN:
-    'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call changed nothing; use the answer of the repeated call.',
+    'A call with an Idempotency-Key took more than a minute, and the client repeated it meanwhile. The slow call had no effect; use the answer of the repeated call.',
   COMMAND_FAILED:
     'A command of `sluice` failed. Its message gives the reason; correct it, then run the command again.',
   COMMAND_MISUSED: 'A word of a `sluice` command is wrong. Its message gives the valid ones.',

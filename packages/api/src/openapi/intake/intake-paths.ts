@@ -97,7 +97,7 @@ const trackAnswers = ({ answer, isOpen }: IntakeCall) => ({
     207: results('Some are wrong; the others are on disk.'),
   }),
   ...(answer === 207 && {
-    207: problem('Some items are wrong: `batch_index` says which. The others are taken.'),
+    207: problem('Some items are wrong: `batch_index` names them. The others are taken.'),
   }),
   400: problem('What is wrong, by field. Nothing of the call is taken.'),
   ...(!isOpen && { 401: UNAUTHORIZED }),
@@ -216,7 +216,7 @@ export const INTAKE_PATHS = pathsOf([
     'get',
     page(
       'getTrackRegion',
-      'Which region an account is in',
+      'Region of an account',
       'There is one: `url` is the host that was asked.',
       object(
         {

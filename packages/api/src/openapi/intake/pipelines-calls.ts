@@ -15,7 +15,7 @@ export const PIPELINES_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/v1/identify',
     operationId: 'identify',
-    summary: 'Who somebody is',
+    summary: 'Report a person and their traits',
     description: `Makes or changes a person, or keeps attributes of a visitor. ${LIMIT}`,
     body: 'PipelinesIdentify',
     example: { userId: 'ada', traits: { email: 'ada@example.com', plan: 'premium' } },
@@ -24,7 +24,7 @@ export const PIPELINES_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/v1/track',
     operationId: 'track',
-    summary: 'What somebody did',
+    summary: 'Report an event of a person or a visitor',
     description: `An event, or a command where the name is one. ${LIMIT}`,
     body: 'PipelinesTrack',
     example: {
@@ -60,7 +60,7 @@ export const PIPELINES_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/v1/group',
     operationId: 'group',
-    summary: 'An object, and who belongs to it',
+    summary: 'Report an object and its members',
     description: LIMIT,
     body: 'PipelinesGroup',
     example: {

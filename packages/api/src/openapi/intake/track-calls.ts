@@ -78,7 +78,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     operationId: action === 'suppress' ? 'trackSuppress' : 'trackUnsuppress',
     summary:
       action === 'suppress'
-        ? 'Delete a person and take nothing more about them'
+        ? 'Delete a person and refuse later calls about them'
         : 'Free the identifiers of a suppressed person',
     description:
       action === 'suppress'
@@ -105,7 +105,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     method,
     path: '/api/v1/customers/{identifier}/events',
     operationId: method === 'post' ? 'trackEvent' : 'trackEventByPut',
-    summary: 'What a person did',
+    summary: 'Report an event of a person',
     description: `${LIMIT} POST and PUT mean the same.`,
     body: 'TrackEvent',
     example: { name: 'order_completed', data: { total: 12 }, timestamp: 1769860000 },
@@ -114,7 +114,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/api/v1/events',
     operationId: 'trackAnonymousEvent',
-    summary: 'What a visitor did',
+    summary: 'Report an event of a visitor',
     description: `Without an \`anonymous_id\` it is an invitation, and \`data.recipient\` is required. ${LIMIT}`,
     body: 'TrackEvent',
     example: { name: 'looked', anonymous_id: 'visitor-1', data: { page: 'pricing' } },
@@ -132,7 +132,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/api/v1/metrics',
     operationId: 'trackMetric',
-    summary: 'What became of a message',
+    summary: 'Report the outcome of a message',
     description: LIMIT,
     body: 'TrackMetric',
     example: {
@@ -146,7 +146,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     method: 'post',
     path: '/api/v1/push/events',
     operationId: 'trackPushEvent',
-    summary: 'What became of a push message',
+    summary: 'Report the outcome of a push message',
     description: 'Of older clients; also at `/push/events`. `metrics` is the newer call.',
     body: 'TrackPushEvent',
     example: {
