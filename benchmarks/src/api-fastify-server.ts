@@ -1,4 +1,7 @@
-/** What many would write: Fastify, one statement through `pg`, its rows as JSON. Nothing else. */
+/**
+ * A usual server in our place: Fastify, one statement through `pg`, its rows as JSON. It has no
+ * other part.
+ */
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { listAuditLogs } from '@sluice/database/audit/audit-log-reads';
 import type { Database } from '@sluice/database/connection/connection';

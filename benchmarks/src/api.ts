@@ -1,8 +1,8 @@
 /**
- * The account API against what many would write: a bare Fastify route that runs the same statement
- * through `pg` and answers its rows. Both run in turn, on one Postgres:
+ * The account API against a bare Fastify route. The route runs the same statement through `pg` and answers its
+ * rows. Both run in turn, on one Postgres:
  *
- * - `account`: `GET /v1/accounts/{id}`
+ * - `account`: `GET /v1/accounts/{id}`.
  * - `page`: `GET /v1/accounts/{id}/audit_logs?limit=100&cursor=…`, at random places among 2,000,000 entries
  *
  * Ours also authenticates, checks path, query and role, counts the call, and shapes and checks the answer.
@@ -187,7 +187,7 @@ function pagePaths(entries: number): string[] {
 
 /**
  * Adds entries up to number `until`, spread over a year, by users and service accounts. Indexes are made after
- * the rows, which is faster. The hashes are not real: nothing verifies them here.
+ * the rows, which is faster. The hashes are not real, because this benchmark does not verify them.
  */
 async function fillAuditLog(database: Database, until: number): Promise<void> {
   await database.transaction().execute(async (transaction) => {

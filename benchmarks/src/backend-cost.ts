@@ -1,7 +1,7 @@
 /**
- * What one Postgres backend did for one piece of work: CPU from `/proc`, pages and log from its own
- * counters (Postgres 18). CPU says that something costs more; pages touched, pages that were not in
- * Postgres' shared buffers and pages logged whole say why.
+ * Cost of one piece of work in one Postgres backend: CPU from `/proc`, pages and log from its own
+ * counters (Postgres 18). CPU shows a higher cost. Pages touched, pages outside of Postgres' shared
+ * buffers and pages logged whole show its cause.
  */
 import { readFile } from 'node:fs/promises';
 import type { Database } from '@sluice/database/connection/connection';
@@ -14,7 +14,7 @@ export type CostKind = (typeof COST_KINDS)[number];
 export type BackendCost = Readonly<Record<CostKind, number>>;
 
 export interface BackendMeter {
-  /** Runs it and tells what it cost besides. Its transaction, if it has one, has ended then. */
+  /** Runs it and returns its cost too. Its transaction, if it has one, has ended then. */
   measure<Result>(run: () => Promise<Result>): Promise<{ result: Result; cost: BackendCost }>;
 }
 
@@ -54,7 +54,7 @@ async function cpuMicrosecondsOf(pid: number): Promise<number> {
   return Number((await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ')[0]) / 1_000;
 }
 
-/** A backend tells its counters at most once a second, unless it is asked to. */
+/** A backend publishes its counters at most once a second, unless a statement asks for them. */
 async function readCounters(
   measured: Database,
   watching: Database,

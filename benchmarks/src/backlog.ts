@@ -1,6 +1,6 @@
 /**
- * One dead endpoint and what it blocks: 10⁴, 10⁵, 10⁶ deliveries (`--sizes` for more). At each size
- * the time of every statement that the lane, and whoever looks at it, makes; and what Redis holds.
+ * One dead endpoint and its blocked deliveries: 10⁴, 10⁵, 10⁶ (`--sizes` for more). At each size it
+ * measures the time of every statement of the lane and of its readers, and the bytes in Redis.
  * Neither may grow with the backlog.
  */
 import { parseArgs } from 'node:util';
@@ -71,7 +71,7 @@ async function timeStatements(
   return Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
 }
 
-/** What the queue holds of this lane: its wake-up for the next probe. */
+/** Bytes of this lane in the queue: its wake-up for the next probe. */
 export async function redisBytesOf(world: DeliveryWorld, lane: LaneKey): Promise<number> {
   await world.redis.flushall();
   for (let wakeUp = 0; wakeUp < 100; wakeUp++)

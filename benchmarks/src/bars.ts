@@ -1,6 +1,6 @@
-/** What a ratio is wanted to reach, and whether it does. */
+/** Bars of ratios, and the judgement of a measured ratio. */
 
-/** `atLeast` where more is better, `atMost` where less is. The bound itself is met. */
+/** `atLeast` if more is better, `atMost` if less is. A ratio equal to the bound meets it. */
 export type Bar = { readonly atLeast: number } | { readonly atMost: number };
 
 export type Bars = Readonly<Record<string, Bar>>;

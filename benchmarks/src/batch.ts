@@ -1,6 +1,6 @@
 /**
- * Batches of 100 events through a real intake on a Redis with `appendfsync always`, against the same
- * events one a request, and against `JSON.parse` of the same bytes and nothing else.
+ * Batches of 100 events through a real intake. Its Redis has `appendfsync always`. They are compared
+ * with the same events one a request, and with a bare `JSON.parse` of the same bytes.
  *
  * The figure is intake's CPU time per event, not the rate: load generator and Redis share the machine's
  * cores and need less of them when requests are larger, so the rate would flatter batches.

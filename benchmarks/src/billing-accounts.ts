@@ -1,10 +1,10 @@
-/** The accounts of the billing benchmark, each with a workspace, a token and credits. */
+/** Accounts of the billing benchmark. Each has a workspace, a token and credits. */
 import type { Database } from '@sluice/database/connection/connection';
 import { grantCredits } from '@sluice/database/credits/credits';
 import { sql } from 'kysely';
 import type { ChildServer } from './child-server.ts';
 
-/** Far from those of the demo. */
+/** Far from the ids of the demo. */
 export const FIRST_ACCOUNT = 1_001;
 /** The first of them have credits. */
 export const DEBITED_ACCOUNTS = 100;

@@ -1,7 +1,7 @@
-/** What the parts of the billing benchmark hand to the one report, and how they print a load. */
+/** Findings of the billing benchmark's parts, and the lines of a load. */
 import type { LoadResult } from './load.ts';
 
-/** What a part of it found. */
+/** Findings of one part. */
 export interface Findings {
   readonly ratios: Record<string, number>;
   readonly rates: Record<string, number>;

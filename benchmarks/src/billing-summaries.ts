@@ -1,7 +1,7 @@
 /**
- * A usage summary over two years, of an account with 10,000,000 preview runs in five workspaces by ten
- * users, against the same of an account that has none. Days are closed as a worker closes them, so the
- * last two are added up run by run. One client at a time, warm, in turn; of the log its first page too.
+ * A usage summary over two years, large account against empty account. The large one has 10,000,000
+ * preview runs in five workspaces by ten users. Days are closed as a worker closes them, so the last
+ * two are added up run by run. One client at a time, warm, in turn; of the log its first page too.
  */
 import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
 import type { Database } from '@sluice/database/connection/connection';
@@ -159,7 +159,7 @@ async function insertRuns(database: Database, runCount: number): Promise<void> {
   });
 }
 
-/** What is summed up is what was inserted. */
+/** The sums are equal to the inserted runs. */
 async function checkCorrectness(url: string, runCount: number): Promise<void> {
   const answer = await fetch(url, { headers: { Authorization: `Bearer ${FULL.token}` } });
   const {

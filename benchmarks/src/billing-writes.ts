@@ -1,12 +1,12 @@
 /**
- * Run starts and debits over HTTP, against the use cases behind the routes
- * (`api/src/billing/start-purchase-workflow.ts`, `api/src/usage/record-preview-run.ts`) called in this process, with
- * the same concurrency and connections.
+ * Run starts and debits over HTTP, against direct calls. The calls run the use cases behind the routes
+ * (`api/src/billing/start-purchase-workflow.ts`, `api/src/usage/record-preview-run.ts`) in this process, with the
+ * same concurrency and connections.
  *
- * The routes also parse the request, look up the token, check role, body and owner, read the account and
- * answer; a start wakes its worker. Each start uses its own account, so its token is never found in the cache; tokens
- * were used within the last minute, so their last use is not written again. Each debit is of its own job.
- * Afterwards the rows are counted: there must be as many as were answered.
+ * The routes also parse the request, look up the token, check role, body and owner, read the account and answer; a
+ * start wakes its worker. Each start uses its own account, so its token is never found in the cache; tokens were used
+ * within the last minute, so their last use is not written again. Each debit is of its own job. Afterwards the rows
+ * are counted: their number must be the number of answers.
  */
 import { recordPreviewRun } from '@sluice/api/usage/record-preview-run';
 import { startPurchaseWorkflow } from '@sluice/api/billing/start-purchase-workflow';
@@ -278,7 +278,7 @@ async function countRows(database: Database, work: Work): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Both are what they are called: a start makes a run, a debit takes a credit. */
+/** Both do their work: a start makes a run, a debit takes a credit. */
 async function checkCorrectness(
   server: ChildServer,
   database: Database,

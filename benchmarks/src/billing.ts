@@ -1,10 +1,10 @@
 /**
- * Billing: what HTTP costs on top of the statements that move credits and start purchases, and whether a
- * summary of two years of usage stays a small read.
+ * Billing: the cost of HTTP on top of the statements that move credits and start purchases. It also
+ * tests that a summary of two years of usage stays a small read.
  *
  * - `starts`, `debits` (`billing-writes.ts`): over HTTP against the same use cases called directly, in
- *   turn on one Postgres that loses nothing.
- * - `summary` (`billing-summaries.ts`): of 10,000,000 runs against an account that has none.
+ *   turn on one durable Postgres.
+ * - `summary` (`billing-summaries.ts`): of 10,000,000 runs against an account without runs.
  */
 import { parseArgs } from 'node:util';
 import { benchSummaries } from './billing-summaries.ts';

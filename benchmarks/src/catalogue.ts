@@ -1,6 +1,6 @@
 /**
- * Every benchmark: what it says of itself, what its ratios are wanted to reach, and its short form, which
- * is what the whole suite runs (`--short` runs one in it). The full form is its own defaults.
+ * Every benchmark: its description, the bars of its ratios, and its short form. The whole suite runs the
+ * short forms (`--short` runs one). The full form has the benchmark's own defaults.
  */
 import { benchApi } from './api.ts';
 import type { Bars } from './bars.ts';
@@ -40,7 +40,7 @@ export interface Benchmark {
   readonly run: (arguments_: string[]) => Promise<Report>;
 }
 
-/** In the order in which the suite runs them: the way of an event, then what is beside it. */
+/** In the order in which the suite runs them: first the way of an event, then the other parts. */
 export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
   intake: {
     about:
@@ -187,7 +187,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'fleet cpu ours/limit': { atMost: 1 },
       'redis commands a process ours/limit': { atMost: 1 },
     },
-    // Not shorter: /proc tells CPU in hundredths of a second, and in 10 s ten of them are the limit.
+    // Not shorter: /proc has CPU in hundredths of a second, and in 10 s ten of them are the limit.
     short: [],
     run: benchIdle,
   },

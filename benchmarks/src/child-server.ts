@@ -1,4 +1,4 @@
-/** Starts a server under test as its own process and watches what it costs. */
+/** Starts a server under test in its own process; measures its cost. */
 import { execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -85,7 +85,7 @@ export async function startChildServer({
   };
 }
 
-/** For services that keep secrets: nobody's. */
+/** For services that keep secrets: a key for benchmarks alone. */
 const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
 /** As `infra/Dockerfile` has it: memory is part of the bar. */
 export const INTAKE_ARGUMENTS = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
@@ -110,7 +110,7 @@ function startProcess(
   return { process: child, ended };
 }
 
-/** Memory of any process: all that is resident, and its own without what it shares or maps. */
+/** Memory of any process: all resident memory, and its own without shared and mapped pages. */
 export async function memoryOf(
   pid: number,
 ): Promise<{ readonly residentBytes: number; readonly anonymousBytes: number }> {

@@ -1,4 +1,4 @@
-/** Flags that belong to `npm run bench` itself are taken out; what is left is the benchmark's own. */
+/** Takes out the flags of `npm run bench` itself; the rest are the benchmark's own. */
 
 /** Takes `--flag` out of the arguments. @returns whether it was there. */
 export function takeFlag(arguments_: string[], flag: string): boolean {

@@ -16,7 +16,7 @@ export interface Comparison {
   readonly most: number;
 }
 
-/** Leaves out numbers that only one of the two has, and those that were 0 in the old one. */
+/** Leaves out numbers that only one of the two has, and numbers that were 0 in the old one. */
 export function compareReports(pairs: readonly Pair[]): Comparison[] {
   const numbers = pairs.map((pair) => ({ old: numbersOf(pair.old), new: numbersOf(pair.new) }));
   const names = new Set(numbers.flatMap((pair) => Object.keys(pair.new)));

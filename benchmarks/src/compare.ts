@@ -20,11 +20,14 @@ export interface CompareOptions {
   readonly revision: string;
   /** How often old new new old. */
   readonly times: number;
-  /** What to run: names, and arguments that both are given. */
+  /** Benchmarks to run: names, and arguments of both sides. */
   readonly benchmarks: readonly { readonly name: string; readonly arguments: readonly string[] }[];
 }
 
-/** @throws Error if the revision cannot be checked out; what it cannot run is said and left out. */
+/**
+ * @throws Error if the revision cannot be checked out. Benchmarks that it cannot run are printed and
+ * left out.
+ */
 export async function compareRevisions(options: CompareOptions): Promise<boolean> {
   const { stdout } = await run('git', ['rev-parse', '--verify', `${options.revision}^{commit}`], {
     cwd: CHECKOUT,
@@ -35,7 +38,7 @@ export async function compareRevisions(options: CompareOptions): Promise<boolean
   const directory = await mkdtemp(join(tmpdir(), 'sluice-compare-'));
   await chmod(directory, 0o711);
   const checkout = join(directory, 'old');
-  // At the end of the process, which is also where an interrupt leads.
+  // At the end of the process, also after an interrupt.
   const remove = (): void => {
     const git = (...arguments_: string[]) =>
       spawnSync('git', ['worktree', ...arguments_], { cwd: CHECKOUT });
@@ -110,7 +113,7 @@ async function knows(checkout: string, name: string): Promise<boolean> {
   return stdout.split('\n').some((line) => line.startsWith(`  ${name} `));
 }
 
-/** An option that came later is the usual reason, and told in one line. */
+/** An option that the old revision lacks is the usual reason, and is printed in one line. */
 export function reasonOf(failure: string, side: 'old' | 'new', revision: string): string {
   const unknown = /Unknown option '([^']+)'/.exec(failure)?.[1];
   if (unknown === undefined) return `${side} failed: ${failure}`;
@@ -118,7 +121,7 @@ export function reasonOf(failure: string, side: 'old' | 'new', revision: string)
   return `${who} does not know ${unknown}; leave it out`;
 }
 
-/** Ours, hard-linked, where the locked versions are the same; else its own, installed. */
+/** Ours, hard-linked, if the locked versions are the same; else its own, installed. */
 async function installDependencies(checkout: string): Promise<void> {
   const locks = [CHECKOUT, checkout].map((folder) =>
     readFile(join(folder, 'package-lock.json'), 'utf8'),

@@ -1,6 +1,6 @@
 /**
- * The floor for whatever ends as rows in Postgres: one `COPY` of the same event rows, which the server reads
- * from a file, into a table with the indexes of a month's partition.
+ * Floor for all work that ends as rows in Postgres: one `COPY` of the same event rows. The server reads them
+ * from a file into a table with the indexes of a month's partition.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
@@ -20,7 +20,10 @@ export async function makeCopyTable(database: Database): Promise<void> {
   );
 }
 
-/** Every round begins with empty tables, and right after a checkpoint, so that none falls into it. */
+/**
+ * Every round begins with empty tables, and right after a checkpoint, so that the round itself has no
+ * checkpoint.
+ */
 export async function emptyEvents(database: Database): Promise<void> {
   await sql`truncate events, event_ids, envelopes, events_copied`.execute(database);
   await sql`vacuum analyze people`.execute(database);

@@ -1,8 +1,9 @@
 /**
- * The comparator: an undici `dispatch` loop that signs and posts what is in the log, and does
- * nothing else: no order, no state, no record. It has the bodies in memory before it begins.
+ * Comparator: an undici `dispatch` loop that only signs and posts the log. It has no order, no
+ * state and no record. It has the bodies in memory before it begins.
  *
- * Told by its parent over IPC: a port and how many may be in flight; tells how long it took.
+ * Its parent sends a port and the maximum number in flight over IPC, and it sends its duration
+ * back.
  */
 import { createHmac } from 'node:crypto';
 import { createDatabase } from '@sluice/database/connection/connection';

@@ -1,17 +1,14 @@
 /**
- * Delivery end to end against the least that could be called delivery, in one run, interleaved, with
- * 1, 100 and 1,000 webhooks, each at an address of its own:
+ * Delivery end to end against the smallest possible delivery. They run interleaved with 1, 100 and 1,000 webhooks, each
+ * at an address of its own:
  *
- * - (a) `dispatch`: an undici `dispatch` loop that signs and posts the same bodies from memory
- * - (b) `ours`: the worker process: rows in the log → signed POST → attempt and cursor recorded, in a
- *   Postgres that waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
+ * - (a) `dispatch`: an undici `dispatch` loop that signs and posts the same bodies from memory.
+ * - (b) `ours`: the worker process, with rows in the log → signed POST → attempt and cursor recorded, in a Postgres that
+ *   waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
  *
- * Each delivery is about another person, or about one of `--people 10` in turns: then at most ten of a webhook are in
- * flight, for those about one person stand in line. `--events own` delivers tracked events, `--events published` messages
- * to endpoints of applications.
- *
- * Everything shares the machine's cores, the receiver and Postgres too. Each round of ours stands between two
- * of the loop, whose mean it is compared with.
+ * Each delivery is about another person, or about one of `--people 10` in turns. Then at most ten of a webhook are in
+ * flight. `--events own` delivers tracked events, `--events published` messages to endpoints of applications. The
+ * receiver and Postgres share the machine's cores. A round of ours is compared with the mean of the loop's two around it.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -226,7 +223,7 @@ async function postgresCpuSeconds(world: DeliveryWorld): Promise<Map<number, num
   return new Map(rows.map(({ pid }, place) => [pid, seconds[place] ?? 0]));
 }
 
-/** Of those that are still there: the worker's connections outlive a round, so none of them is missed. */
+/** Of the backends that still exist: the worker's connections outlive a round, so all of them are counted. */
 function cpuSecondsSince(before: Map<number, number>, now: Map<number, number>): number {
   return [...now].reduce((sum, [pid, seconds]) => sum + seconds - (before.get(pid) ?? 0), 0);
 }

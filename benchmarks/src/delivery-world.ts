@@ -1,6 +1,6 @@
 /**
- * What the benchmarks of delivery share: a Postgres that keeps its promises, a Redis that does, a
- * workspace with many webhooks, and rows in their logs.
+ * Shared parts of the delivery benchmarks: a durable Postgres, a durable Redis, a workspace with many webhooks, and rows in
+ * their logs.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -17,7 +17,7 @@ export interface DeliveryWorld extends World {
   readonly redisUrl: string | undefined;
 }
 
-/** @param broker - where wake-ups are queued. */
+/** @param broker - of the queue of wake-ups. */
 export async function withDeliveryWorld<Result>(
   run: (world: DeliveryWorld) => Promise<Result>,
   broker: 'redis' | 'postgres' = 'redis',
@@ -36,7 +36,7 @@ export async function withDeliveryWorld<Result>(
   });
 }
 
-/** The worker under test; what it delivers to is this machine. */
+/** The worker under test. It delivers to this machine. */
 export const startDeliveryWorker = (world: DeliveryWorld, port: number): Promise<ChildServer> =>
   world.startService('worker', port, {
     ...(world.redisUrl !== undefined && { REDIS_URL: world.redisUrl }),
@@ -48,11 +48,11 @@ export const startDeliveryWorker = (world: DeliveryWorld, port: number): Promise
 export const endpointOf = (place: number, port: number): string =>
   `http://127.${1 + (place >> 16)}.${(place >> 8) & 255}.${place & 255}:${port}/hook/${place}`;
 
-/** What deliveries report: a message's fate, a tracked event of one's own, or a message published to an application. */
+/** Kinds of reports: a message's outcome, a tracked event of one's own, or a message published to an application. */
 const REPORTED = ['reports', 'own', 'published'] as const;
 export type Reported = (typeof REPORTED)[number];
 
-/** @throws Error where it is none of {@link REPORTED}. */
+/** @throws Error if it is not in {@link REPORTED}. */
 export function reportedOf(given: string): Reported {
   const found = REPORTED.find((each) => each === given);
   if (found === undefined) throw new Error(`--events wants ${REPORTED.join(', ')}, not ${given}`);
@@ -75,7 +75,10 @@ const TOLD = {
 /** An application has so many endpoints. */
 const ENDPOINTS_EACH = 50;
 
-/** Replaces all webhooks by so many, each with an address of its own and nothing logged. Published messages are for endpoints of applications. Returns their ids. */
+/**
+ * Replaces all webhooks by so many, each with an address of its own and an empty log. Published messages are for endpoints
+ * of applications. Returns their ids.
+ */
 export async function replaceWebhooks(
   database: Database,
   endpoints: readonly string[],
@@ -99,8 +102,8 @@ export async function replaceWebhooks(
  * Logs so many deliveries to every webhook, of a body of about 1 KB, while their lanes are paused:
  * `release` lets them go.
  *
- * @param peopleEach - how many people they are about, in turns; as many as there are deliveries where it is left out. A
- * published message is about nobody.
+ * @param peopleEach - number of people that they are about, in turns; by default as many as deliveries. A published message
+ *   is about no person.
  */
 export async function logDeliveries(
   database: Database,

@@ -1,4 +1,4 @@
-/** What many would run in our place, as a pipeline like ours: Fastify, BullMQ on the same Redis, undici. */
+/** Usual pipeline in our place: Fastify, BullMQ on the same Redis, undici. */
 import { join } from 'node:path';
 import { startChildServer } from './child-server.ts';
 import { endpointOf } from './delivery-world.ts';

@@ -1,12 +1,11 @@
 /**
- * Everything at once on one machine: a source posts events at a fixed rate, intake acknowledges them,
- * the worker stores them and signs and posts a delivery for each, a receiver takes it. The rate goes up
- * step by step for as long as nothing piles up (`pipeline.ts`). Latency is from when an event was due to
- * be sent to its arrival, so that a source that is held up does not hide it.
+ * Whole path on one machine. A source posts events at a fixed rate, and intake acknowledges them. The worker stores them and
+ * signs and posts a delivery for each, and a receiver takes it. The rate goes up step by step until events pile up
+ * (`pipeline.ts`). Latency runs from the due time of an event to its arrival, so a late source does not hide it.
  *
- * Then the same with what many would run in our place: Fastify adding a BullMQ job an event on the same
- * Redis, and a BullMQ worker that inserts a row and posts it, signed, with undici; no order, no
- * deduplication, no record of attempts. Ours waits meanwhile.
+ * Then the same with a usual pipeline in our place. Fastify adds a BullMQ job an event on the same Redis, and a BullMQ
+ * worker inserts a row and posts it, signed, with undici. It has no order, no deduplication and no record of attempts. Ours
+ * waits meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -22,11 +21,14 @@ import { withWorld, type World } from './world.ts';
 const PORTS = { intake: 18_120, worker: 18_121 };
 const FASTIFY_PORTS = { intake: 18_123, worker: 18_124 };
 const RECEIVER_PORT = 18_122;
-/** As in `process`. Of 20,000 rows, which take 0.12 s, COPY has up to a tenth more a second: a burst, where ours is to last. */
+/**
+ * As in `process`. Of 20,000 rows, which take 0.12 s, COPY has up to a tenth more a second. That is a burst, and ours is
+ * measured over a longer time.
+ */
 const COPIED_ROWS = 100_000;
 /** Before the ramp, and after it. */
 const COPY_ROUNDS = 3;
-/** The rate that issue F asks for where COPY does 90,000 rows a second, and so of any machine. */
+/** The rate that issue F requires if COPY does 90,000 rows a second, and the same share on any machine. */
 const WANTED_TO_COPY = 10_000 / 90_000;
 
 export async function benchEndToEnd(arguments_: string[]): Promise<Report> {
@@ -83,7 +85,7 @@ export async function benchEndToEnd(arguments_: string[]): Promise<Report> {
   });
 }
 
-/** What the database takes at best, in rows a second, by events that came the whole way. */
+/** Best rate of the database, in rows a second, by events that came the whole way. */
 async function prepareCopy(
   { database }: World,
   source: EventSource,

@@ -17,7 +17,7 @@ export class EventSource {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, timeout: 5_000 });
   #count = 0;
 
-  /** @param url of an intake, or of what stands in for one. */
+  /** @param url of an intake, or of a server in its place. */
   constructor(url: string) {
     this.#url = `${url}/v1/batch`;
   }
@@ -42,7 +42,7 @@ export class EventSource {
     let failure: Error | undefined;
     let sent = 0;
     for (let elapsed = 0; elapsed < seconds * 1_000; elapsed = Date.now() - startedAtMs) {
-      // What is due by now, each event with the time that it was due.
+      // Events that are due, each with its due time.
       while (sent + BATCH_SIZE <= (rate * elapsed) / 1_000) {
         const dueAtMs = Math.round(startedAtMs + (sent / rate) * 1_000);
         const posted = this.post(reportsOf(dueAtMs, this.#count)).then(

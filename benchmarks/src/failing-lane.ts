@@ -1,4 +1,4 @@
-/** A lane whose head fails, with many deliveries behind it, and every statement that reads or writes it. */
+/** Lane with a failing head, and all its statements. Many deliveries wait behind the head. */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listDeliveriesAfter } from '@sluice/database/delivery/logged-deliveries';
@@ -44,10 +44,12 @@ export async function makeFailingLane(database: Database, size: number): Promise
   return { environmentId: DEMO.environmentId, webhookId };
 }
 
-/** Runs one statement and notes, under its name, what it cost. */
+/** Runs one statement and records its cost under its name. */
 export type Meter = <Result>(name: string, run: () => Promise<Result>) => Promise<Result>;
 
-/** Every statement of one probe, and of whoever looks at the lane. @param repetition never the same twice. */
+/**
+ * Every statement of one probe, and of the readers of the lane. @param repetition another number each time.
+ */
 export async function exerciseLane(
   database: Database,
   lane: LaneKey,

@@ -1,13 +1,12 @@
 /**
- * Do dead endpoints slow down the others? 1,000 webhooks of 20 accounts get events at a fixed rate, while
- * 0 %, 50 % or 90 % of the endpoints take requests and never answer (we wait 4 s). The latency of the
- * healthy webhooks runs from when an event was due to be logged until it arrives, so late logging counts
- * too. The shares take turns within a round, and each ratio compares shares of one round.
+ * Effect of dead endpoints on the others. 1,000 webhooks of 20 accounts get events at a fixed rate, while 0 %, 50 %
+ * or 90 % of the endpoints take requests and never answer (we wait 4 s). They begin to hang all at once when
+ * measuring begins, as in an outage. The latency of the healthy webhooks runs from the due time of the log entry
+ * until the arrival, so late logging counts too. The shares take turns within a round, and each ratio compares
+ * shares of one round.
  *
- * `--events own` sends tracked events of one's own in place of reports, each to the one webhook that takes its name;
- * `--events published` messages to endpoints of applications.
- *
- * Endpoints begin to hang when measuring begins, all at once, as in an outage.
+ * `--events own` sends tracked events of one's own in place of reports, each to the one webhook that takes its name.
+ * `--events published` sends messages to endpoints of applications.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -222,7 +221,7 @@ async function makeWebhooks(
   return rows;
 }
 
-/** What an event for one webhook is, beside its id and its time. */
+/** Members of an event for one webhook, beside its id and its time. */
 function toldOf(
   reported: Reported,
   webhookId: number,
@@ -277,7 +276,7 @@ async function sendEvents(
     const earlyMs = dueAtMs - (performance.timeOrigin + performance.now());
     if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs));
     const events = Array.from({ length: perBatch }, () => {
-      // A prime stride, so that those that hang and those that do not are mixed.
+      // A prime stride, so that hanging and healthy endpoints are mixed.
       const place = (places.length * 7) % WEBHOOKS;
       places.push(place);
       const { environmentId, webhookId } = webhooks[place] as BenchWebhook;

@@ -1,7 +1,7 @@
 /**
- * graphile-worker, the comparator for jobs in Postgres: one job an event, as whoever has Postgres and no
- * pipeline would do it. Its own library in its recommended bulk form: jobs added by `add_jobs`, fetched
- * 500 at a time (`localQueue`), their completion batched.
+ * graphile-worker, the comparator for jobs in Postgres: one job an event, as in a project with Postgres
+ * and no pipeline. Its own library in its recommended bulk form: jobs added by `add_jobs`, fetched 500
+ * at a time (`localQueue`), their completion batched.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
@@ -9,7 +9,7 @@ import { sql } from 'kysely';
 export const STORE_EVENT = 'store-event';
 const JOBS_A_STATEMENT = 5_000;
 
-/** What a job carries: the event of the other side, with the person already found. */
+/** Content of a job: the event of the other side, with the person already found. */
 export interface EventJob {
   readonly personId: number;
   readonly eventId: string;

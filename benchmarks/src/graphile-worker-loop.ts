@@ -1,6 +1,6 @@
 /**
- * The comparator of `process`: graphile-worker in a process of its own, a job an event, each of which
- * inserts the row that ours does and nothing else: no claim of the event's id, no look for the person.
+ * Comparator of `process`: graphile-worker in a process of its own, a job an event. Each job only
+ * inserts the same row as ours. It does not claim the event's id or look up the person.
  */
 import { run } from 'graphile-worker';
 import { STORE_EVENT, type EventJob } from './graphile-jobs.ts';

@@ -21,7 +21,7 @@ export interface Grown {
   turn: number;
 }
 
-/** @param isWarm - what is met at random places is read in before. */
+/** @param isWarm - reads the data that is needed at random places in before. */
 export async function openGrown(world: World, size: number, isWarm: boolean): Promise<Grown> {
   const startedAtMs = performance.now();
   const filled = await world.addDatabase(`growth_${size}`);
@@ -60,7 +60,7 @@ export async function openGrown(world: World, size: number, isWarm: boolean): Pr
 }
 
 /**
- * Reads what is met at random places into the shared buffers, as a server has it that has been up for days:
+ * Reads the data that is needed at random places into the shared buffers, as on a server that has been up for days:
  * identifiers, people, visitors, the ids of events, this and last month's events by person.
  */
 async function warmUp(database: Database): Promise<void> {
@@ -75,7 +75,7 @@ async function warmUp(database: Database): Promise<void> {
   );
 }
 
-/** Deletes what the rounds added, so that the next run begins with the same amount. */
+/** Deletes the rows of the rounds, so that the next run begins with the same amount. */
 export async function restore({ database, size }: Grown): Promise<void> {
   await sql`delete from events where name is distinct from 'Filled'`.execute(database);
   await sql`

@@ -35,7 +35,7 @@ export async function fillGrown(database: Database, size: number): Promise<LaneK
   await sql`truncate bench_filled, people, person_identifiers, visitors, events, event_ids, envelopes`.execute(
     database,
   );
-  // Those of the months before the installation, which no installation has, then those to come.
+  // Partitions of the months before the installation, which no installation has, then the later ones.
   await sql`select make_event_partitions((now() - ${DAYS}::int * interval '1 day')::date, 12)`.execute(
     database,
   );
@@ -101,7 +101,7 @@ export async function insertVisitors(database: Database, from: number, to: numbe
     insert into person_identifiers (environment_id, person_id, kind, value)
     select ${environmentId}, null, 'anonymous_id', 'visitor-' || n from ${numbers} order by ('visitor-' || n) collate "C"
     on conflict do nothing`.execute(database);
-  // As places are where no log is kept: the number of a batch, in 11 digits between eight and four.
+  // The form of places without a kept log: the number of a batch, in 11 digits between eight and four.
   await sql`
     insert into visitors (environment_id, week, anonymous_id, newest_place, profile)
     select ${environmentId},

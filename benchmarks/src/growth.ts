@@ -1,16 +1,16 @@
 /**
- * Does it get slower as it fills up? The same work on databases with 10⁴ and 10⁶ people, visitors and events
- * (`--sizes 10000,1000000,10000000` for more), which stand side by side in one Postgres and take turns:
+ * Cost of the same work as the database fills up. The databases have 10⁴ and 10⁶ people, visitors and events
+ * (`--sizes 10000,1000000,10000000` for more). They stand in one Postgres and take turns:
  *
- * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them
- * - `visitors`: a trait of a visitor, and the identification of another one, 100 in a commit batch
- * - each statement of a lane that blocks a tenth as many deliveries
- * - reads of the account and the app API: an account, a person, a page of a person's history, the trace of
+ * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them.
+ * - `visitors`: a trait of a visitor, and the identification of another one, 100 in a commit batch.
+ * - Each statement of a lane that blocks a tenth as many deliveries.
+ * - Reads of the account and the app API: an account, a person, a page of a person's history, the trace of
  *   an event, the number of people that the bill goes by
  *
- * Counted is the CPU of the one backend that does it, from `/proc`: what a disk, or whoever else uses
- * the machine, does to the clock is not growth. `--keep FOLDER` keeps the databases for the next run,
- * `--warm` reads the hot set in before, `--postgres NAME=VALUE` tries a setting.
+ * It counts the CPU of the one backend that does the work, from `/proc`, because disks and other programs
+ * change the clock time. `--keep FOLDER` keeps the databases for the next run, `--warm` reads the hot set in
+ * before, `--postgres NAME=VALUE` tries a setting.
  */
 import { parseArgs } from 'node:util';
 import { findAccount } from '@sluice/database/accounts/accounts';
@@ -38,7 +38,7 @@ import { withWorld } from './world.ts';
 
 const OPERATIONS = 1_000;
 const PEOPLE_A_COMMIT_BATCH = 250;
-/** So few that of 10⁴ visitors a fifth is identified in twenty rounds. */
+/** A small number: twenty rounds identify a fifth of 10⁴ visitors. */
 const VISITORS_A_COMMIT_BATCH = 100;
 /** Small reads are made so many times for one reading. */
 const READS = 20;

@@ -1,10 +1,10 @@
 /**
- * What the host of a virtual machine took: time in which one of our cores was wanted and not given (`steal` of
- * `/proc/stat`). It hits who uses both cores harder than who uses one, so a ratio of the two says less the more it is.
+ * Time stolen by the host of a virtual machine (`steal` of `/proc/stat`): a core was wanted and not given. A program
+ * on both cores suffers more than a program on one, so more stolen time makes a ratio of the two less reliable.
  */
 import { readFile } from 'node:fs/promises';
 
-/** Beyond it a round says more about the host than about who was measured. */
+/** Beyond it a round measures the host more than the program. */
 const STOLEN_SHARE_MAX = 0.03;
 /** So often a round that is wanted is tried. */
 const TRIES_A_ROUND = 3;
@@ -17,7 +17,7 @@ export interface CoreTicks {
   readonly all: number;
 }
 
-/** @param stat - `/proc/stat`. Guests' time is in that of users already. */
+/** @param stat - `/proc/stat`. Guests' time is part of the users' time already. */
 export function readCoreTicks(stat: string): CoreTicks {
   const ticks = /^cpu +(.+)$/m
     .exec(stat)?.[1]
@@ -38,8 +38,8 @@ export interface Round<Result> {
 }
 
 /**
- * Runs rounds until so many were left alone by the host, three times as many at most, and returns those in which it
- * took least, in the order in which they were run. Nothing of a round's result has a say in it.
+ * Runs rounds until so many had no stolen time, three times as many at most. Returns the rounds with the least
+ * stolen time, in the order in which they were run. The choice does not depend on a round's result.
  *
  * @param run - by the number of the try, from 1.
  */

@@ -1,6 +1,6 @@
 /**
- * One hostile sender in a process of its own, so that it takes no time of the honest one: `node hostile-sender.ts ATTACK
- * PORT`. It repeats its attack until it is ended.
+ * One hostile sender in a process of its own: `node hostile-sender.ts ATTACK PORT`. So it takes no time of the honest
+ * one. It repeats its attack until it is ended.
  */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ const batchOf = (item: string): string => {
 const manyKeys = `{"type":"identify","userId":"a","traits":{${Array.from({ length: 2_500 }, (_, key) => `"k${key}":1`).join(',')}}}`;
 
 const manyTraits = `{"type":"identify","userId":"a","traits":{${Array.from({ length: 299 }, (_, key) => `"k${key}":${key}`).join(',')}}}\n`;
-/** Members and blocks that have no content: they inflate to nothing, whatever their number. */
+/** Members and blocks that have no content: any number of them inflates to 0 bytes. */
 const emptyMembers = (): Buffer =>
   Buffer.alloc(10 * MEBIBYTE - ((10 * MEBIBYTE) % 20), gzipSync(''));
 const emptyBlocks = (): Buffer => Buffer.alloc(10 * MEBIBYTE, Buffer.from([0, 0, 0, 0xff, 0xff]));
@@ -84,7 +84,7 @@ async function send(attack: Attack, port: number, body: Buffer): Promise<void> {
     `Host: 127.0.0.1:${port}`,
     `Authorization: ${AUTHORIZATION}`,
     ...(attack.encoding ? [`Content-Encoding: ${attack.encoding}`] : []),
-    // What is held open has said that more will come.
+    // A body that is held open announces more bytes.
     `Content-Length: ${body.length + (isHeldOpen ? 1 : 0)}`,
     '\r\n',
   ].join('\r\n');

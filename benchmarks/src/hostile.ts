@@ -1,10 +1,10 @@
 /**
- * What hostile senders cost an honest one: its p99 beside each attack against its p99 without, in turn within a round,
- * and intake's resident memory.
+ * Cost of hostile senders for an honest one: its p99 beside each attack against its p99 without, in turn within a
+ * round, and intake's resident memory.
  *
- * The honest sender makes track calls at a fixed rate; its latency runs from when a call was due, so that a call that
- * could not be sent in time counts too. A hostile one is a process of its own (`hostile-sender.ts`) with the same key:
- * the key of a web page is public.
+ * The honest sender makes track calls at a fixed rate; its latency runs from the due time of a call, so a late call
+ * counts too. A hostile one is a process of its own (`hostile-sender.ts`) with the same key: the key of a web page is
+ * public.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -55,7 +55,8 @@ export async function benchHostile(arguments_: string[]): Promise<Report> {
       SHARD_COUNT: '4',
       INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
     });
-    // Without workers the queues would grow until Redis is full. In the background: what is measured waits for Redis.
+    // Without workers the queues would grow until Redis is full. In the background, because the measured calls wait
+    // for Redis.
     const emptied = setInterval(() => void world.redis.flushall('ASYNC'), 1_000);
     world.onClose(() => clearInterval(emptied));
     await measure(intake, seconds);

@@ -1,14 +1,14 @@
 /**
- * What a fleet costs that has nothing to do: CPU of each process, commands to Redis and transactions of
- * Postgres a second. One intake, one worker, one API, the default 16 shards, some hundred idle webhooks;
- * two fleets at the same time, one with its queues in Redis and one in Postgres, each with a database of its own.
+ * Cost of an idle fleet: CPU of each process, commands to Redis and transactions of Postgres a second. One intake, one
+ * worker, one API, the default 16 shards, some hundred idle webhooks; two fleets at the same time, one with its queues
+ * in Redis and one in Postgres, each with a database of its own.
  *
- * Idle is what a process is once V8 has given back what its start has allocated, which it does once, up to
- * 100 s after the last work, and which costs 0.2 s of CPU: a window that holds it says 1 % of a core more.
+ * A process is idle once V8 has given back the memory of its start. V8 does that once, up to 100 s after the last work,
+ * for 0.2 s of CPU. A window that holds it shows 1 % of a core more.
  *
- * `ours/limit` is what was measured over the limit of issue F: below 1 is within.
+ * `ours/limit` is the measured value over the limit of issue F: below 1 is within.
  *
- * `--webhooks 100000`: so many endpoints of applications against none, with the queues of both fleets in Redis.
+ * `--webhooks 100000`: so many endpoints of applications against 0, with the queues of both fleets in Redis.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -70,7 +70,7 @@ export async function benchIdle(arguments_: string[]): Promise<Report> {
   });
 }
 
-/** So many endpoints of applications against none, both with their queues in one Redis. */
+/** So many endpoints of applications against 0, both with their queues in one Redis. */
 async function benchIdleWebhooks(webhooks: number, seconds: number): Promise<Report> {
   return withWorld('full', async (world) => {
     const [none, many] = await measureAll(world, seconds, [
@@ -179,7 +179,7 @@ async function measure(world: World, fleet: Fleet, seconds: number): Promise<Idl
       SERVICES.map((service, index) => [service, rate(({ cpu }) => cpu[index] ?? NaN)]),
     ),
     postgresCpuShare: cpuBetween(before.backends, after.backends) / elapsed,
-    // The other fleet asks this Redis for nothing, unless both have their queues in it; INFO is asked once a fleet.
+    // The other fleet sends no command to this Redis, unless both have their queues in it. INFO is sent once a fleet.
     redisCommandsPerSecond: rate(({ commands }) => commands) - FIRST_PORTS.length / elapsed,
     transactionsPerSecond: rate(({ transactions }) => transactions),
   };

@@ -1,9 +1,9 @@
 /**
- * One large CSV import, stored file to rows in Postgres, by a real worker: rows and megabytes a second,
- * and the most memory that the worker held, early and at the end, which must not depend on the size.
+ * One large CSV import by a real worker, from file to rows. It measures rows and megabytes a second,
+ * and the worker's peak memory, early and at the end. The memory must not depend on the size.
  *
- * The file is made here and stored as the API stores an upload. Postgres keeps what it is told
- * (`fsync` on), as for an operator.
+ * The file is made here and stored as the API stores an upload. Postgres is durable (`fsync` on), as
+ * for an operator.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';

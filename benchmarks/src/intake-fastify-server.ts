@@ -1,4 +1,4 @@
-/** What many run today: Fastify, one BullMQ job a request, on the same Redis. */
+/** Usual server in our place: Fastify, one BullMQ job a request, on the same Redis. */
 import { Queue } from 'bullmq';
 import Fastify from 'fastify';
 import { Redis } from 'ioredis';

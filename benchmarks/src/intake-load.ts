@@ -1,4 +1,4 @@
-/** What the benchmarks of one event a request send, and how servers under that load are kept apart. */
+/** Requests with one event, and the cores of servers under that load. */
 import { cpus } from 'node:os';
 import { pinToCore, type ChildServer } from './child-server.ts';
 import type { Load } from './load.ts';
@@ -33,8 +33,8 @@ export const trackLoad = (
 });
 
 /**
- * One core for the servers under test, who take turns; the other for what they stand between: Redis and
- * the load generator, which inherits it from this process. False if the machine has not two.
+ * One core for the servers under test, which take turns; the other for Redis and the load generator,
+ * which inherits it from this process. False if the machine has fewer than two cores.
  */
 export async function pinApart(
   { redisServer }: World,

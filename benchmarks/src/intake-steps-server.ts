@@ -1,6 +1,6 @@
 /**
- * Intake with most left out, for `intake-steps.ts`: as many of its steps as `STEPS` says, each as short as
- * it can be written. No credentials, no rules, no issues, one queue, no BullMQ; never to be used.
+ * Reduced intake for `intake-steps.ts`: `STEPS` sets the number of its steps, each as short as possible.
+ * It has no credentials, no rules, no issues, one queue and no BullMQ. Never use it elsewhere.
  */
 import { Redis } from 'ioredis';
 import { App, type HttpResponse } from 'uWebSockets.js';

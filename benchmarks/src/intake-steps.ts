@@ -1,8 +1,7 @@
 /**
- * What each step of a call costs, and so how fast intake could be: the floor of `intake` with one step after
- * the other added, each written as short as it can be (`intake-steps-server.ts`), up to a program that is
- * durable but knows no credentials and no rules; beside them ours, which does all of it, on the fast path and
- * by the long one.
+ * Cost of each step of a call. It shows the highest possible rate of intake. It adds one step after the other to the floor
+ * of `intake`, each as short as possible (`intake-steps-server.ts`). The last program is durable and has no credentials and
+ * no rules. Beside them runs ours, which does all of it, on the fast path and on the normal path.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,16 +1,15 @@
 /**
- * Durable intake against the floor and against what many run today, in one run, interleaved:
+ * Durable intake against the floor and a usual server, in one run:
  *
- * - (a) `floor`: a uWebSockets.js handler that reads the body and answers
- * - (b) `ours`: our intake, answered after Redis with `appendfsync always` has the event
+ * - (a) `floor`: a uWebSockets.js handler that reads the body and answers.
+ * - (b) `ours`: our intake, answered after Redis with `appendfsync always` has the event.
  * - (c) `fastify-bullmq`: Fastify adding one BullMQ job a request, on the same Redis
  *
  * `--processes 2` runs each as two processes on one port, as an operator with two cores would.
  *
- * Every other round goes the other way round, so that a machine that becomes faster or slower does not decide.
- * The ratios come from wrk (one thread); autocannon is printed beside it. Everything shares the
- * machine's cores, the load generator too, as it does for whoever tries it out. Rounds in which the host
- * of a virtual machine took much are run again (`host-steal.ts`).
+ * The contenders are interleaved. Every other round has the reverse order, so a machine that changes its
+ * speed does not decide. The ratios come from wrk (one thread); autocannon is printed beside it. The load
+ * generator shares the machine's cores. Rounds with much stolen time are run again (`host-steal.ts`).
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -177,7 +176,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
   });
 }
 
-/** What is answered 200 is in the broker, once each. */
+/** Each call that is answered 200 is in the broker once. */
 async function checkCorrectness(url: string, redis: Redis): Promise<void> {
   const marker = randomUUID();
   const headers = { Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}` };

@@ -1,4 +1,7 @@
-/** Which files of `results/` are kept: of each benchmark, and of the whole suite, the latest of each month. */
+/**
+ * Rule for the files of `results/`: of each benchmark, and of the whole suite, the latest of each month is
+ * kept.
+ */
 
 /** `<date>-<commit>-<name>.json` */
 const RESULT = /^(\d{4}-\d{2})-\d{2}-[0-9a-z]+-(.+)\.json$/;

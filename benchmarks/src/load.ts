@@ -1,6 +1,6 @@
 /**
  * Load on one HTTP endpoint: autocannon, the tool that engineers run, and wrk, because autocannon
- * is itself the limit past some 40,000 requests/s a core. Both say how much CPU they took.
+ * is itself the limit past some 40,000 requests/s a core. Both report their CPU.
  */
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ export interface Load {
 }
 
 export interface LoadResult {
-  /** Answered, whatever with. */
+  /** Answered, with any status. */
   readonly requests: number;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
@@ -113,7 +113,7 @@ end`,
   };
 }
 
-/** As they go over the wire: wrk sends what its script gives it. */
+/** As they go over the wire: wrk sends the bytes of its script. */
 function requestsOf({ url, method, headers, paths, bodies, calls }: Load): string[] {
   const { host, pathname } = new URL(url);
   const all: readonly Call[] =

@@ -1,9 +1,9 @@
 /**
- * What an event pays that is alone: counters of the stores, CPU of each process, and where its time goes. The counters
- * do not depend on what else the machine does, so they compare two commits where latencies cannot.
+ * Cost of a lone event: counters of the stores, CPU of each process, and the time of each stage. The counters do not
+ * depend on other work on the machine, so they compare two commits if latencies cannot.
  *
- * Twice: without traces for what is counted, then with them for the stages, since a trace costs statements of its own.
- * Each event is a report of a message, as in `ordinary.ts`.
+ * It runs twice: without traces for the counters, then with them for the stages, since a trace costs statements of its
+ * own. Each event is a report of a message, as in `ordinary.ts`.
  */
 import { parseArgs } from 'node:util';
 import {

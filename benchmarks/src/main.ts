@@ -10,7 +10,7 @@ import { publish, readSurroundings } from './report.ts';
 import { runSuite } from './suite.ts';
 import { showMeasuring } from './show-measuring.ts';
 
-// What is started ends with us, also when we are told to.
+// Started programs end with this process, also after a signal.
 process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
 
 const arguments_ = process.argv.slice(2);

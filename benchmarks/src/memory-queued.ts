@@ -1,6 +1,6 @@
 /**
- * Memory of queued events on both brokers, 1,000 or 1 a commit batch, and of deliveries that a failing lane
- * blocks; against the same events and deliveries as one job each, with the same bodies.
+ * Memory of queued events and blocked deliveries on both brokers. Events are 1,000 or 1 a commit batch, and
+ * a failing lane blocks the deliveries. They are compared with one job for each, with the same bodies.
  */
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/platform/process/logger';

@@ -1,9 +1,9 @@
-/** Bytes of one more item: the slope between two sizes. And where those bytes are read. */
+/** Bytes of one more item: the slope between two sizes. It also reads those bytes. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { Redis } from 'ioredis';
 import { sql } from 'kysely';
 
-/** Prints it too. @param sizes two, the smaller first. @param bytesAt fills up to so many, from nothing, and reads. */
+/** Prints it too. @param sizes two, the smaller first. @param bytesAt fills up to so many, from 0, and reads. */
 export async function bytesOfOneMore(
   name: string,
   sizes: readonly number[],
@@ -19,7 +19,7 @@ export async function bytesOfOneMore(
   return each;
 }
 
-/** All that Redis has allocated. What does not grow cancels out in the slope. */
+/** All that Redis has allocated. A constant part cancels out in the slope. */
 export async function redisBytes(redis: Redis): Promise<number> {
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
 }

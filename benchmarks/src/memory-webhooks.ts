@@ -1,6 +1,6 @@
 /**
- * Memory of idle webhooks, each of which had one delivery and nothing since: in the worker (a new one for each
- * number of webhooks), in Redis and in Postgres.
+ * Memory of idle webhooks in the worker, in Redis and in Postgres. Each webhook had one delivery and no later
+ * one. Each number of webhooks has a new worker.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {

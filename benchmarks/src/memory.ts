@@ -1,8 +1,7 @@
 /**
- * What waits, and what it takes: bytes of one more queued event, of one more delivery that is blocked, of
- * one more webhook that has nothing to do. Each is the slope between two sizes, so that what is there
- * anyway does not count; each beside what one job of a library takes for the same (a BullMQ job on the
- * same Redis, a graphile-worker job in the same Postgres).
+ * Memory of waiting work: bytes of one more queued event, blocked delivery or idle webhook. Each is the
+ * slope between two sizes, so the constant part does not count. Each is compared with one job of a
+ * library for the same (a BullMQ job on the same Redis, a graphile-worker job in the same Postgres).
  */
 import { parseArgs } from 'node:util';
 import { withDeliveryWorld } from './delivery-world.ts';

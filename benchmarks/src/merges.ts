@@ -1,14 +1,16 @@
 /**
- * What calls that change who a name means cost a worker, on both brokers: sign-ups (a new id with a new email) and
- * merges, against identifies of people who are known by one id; and plain identifies beside merges, against without.
+ * Cost of sign-ups and merges for a worker, on both brokers. Sign-ups (a new id with a new email) and merges are
+ * compared with identifies of people who are known by one id, and plain identifies beside merges with plain
+ * identifies alone.
  *
- * The calls of a round, in this order, each applied before the next is queued:
+ * A round has these calls, in order. Each is applied before the next is queued.
  *
- * 1. sign-ups of people of the round's own;
- * 2. a plain identify of each of them;
- * 3. merges of one half of them into the other, in pairs;
- * 4. plain identifies of those who are left, and, so that steps 4 and 5 are about as many, again;
- * 5. the same beside merges: 5 % of the calls take a person of another round into one of those whom the others name.
+ * 1. Sign-ups of people of the round's own.
+ * 2. A plain identify of each of them.
+ * 3. Merges of one half of them into the other, in pairs.
+ * 4. Plain identifies of the remaining people, twice, so that steps 4 and 5 have about as many.
+ * 5. The same beside merges, which are 5 % of the calls and merge a person of another round into one whom the
+ *    other calls name.
  */
 import { parseArgs } from 'node:util';
 import type { IdentifyPerson, MergePeople, Operation } from '@sluice/domain/operations/operation';
@@ -106,7 +108,7 @@ export async function benchMerges(arguments_: string[]): Promise<Report> {
       };
     };
 
-    // V8 compiles what the first rounds need.
+    // V8 compiles the code of the first rounds.
     for (const backend of BACKENDS) await runRound(backend, 0);
     const measured = await calmestRounds(Number(values.rounds), async (round) => {
       const rates = {

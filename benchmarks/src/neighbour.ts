@@ -1,9 +1,9 @@
 /**
- * What a workspace that posts as fast as it can costs another one of the same installation: the time from when a call of
- * the other was due until its event is in Postgres, beside that workspace against without, in turn within a round.
+ * Cost of a workspace at full speed for another one. It measures the time from the due time of a call of the other until its
+ * event is in Postgres, beside that workspace against without, in turn within a round.
  *
- * The neighbour posts batches in a closed loop, so it takes whatever intake gives it, or at a rate (`--rate`, events a
- * second). What it has left in the queues is applied before the next round begins.
+ * The neighbour posts batches in a closed loop, so it uses all that intake gives it, or at a rate (`--rate`, events a
+ * second). Its queued calls are applied before the next round begins.
  */
 import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
@@ -60,7 +60,7 @@ export async function benchNeighbour(arguments_: string[]): Promise<Report> {
       const without = await measure();
       const neighbour = startNeighbour(intake.url, rate, connectionCount);
       await sleep(1_000);
-      // It ends with the last call that is measured, not with the last that is applied: else it would add to what is waited for.
+      // It ends with the last measured call, not with the last applied one, else it would add to the wait.
       const beside = await measure(() => neighbour.stop());
       const { acceptedCount, refusedCount } = await neighbour.ended;
       const startedAtMs = performance.now();
@@ -154,7 +154,10 @@ async function measureCalls(
   }
 }
 
-/** One workspace's batches, from so many connections, each as soon as the one before it is answered and the rate allows; 0: none. */
+/**
+ * One workspace's batches, from so many connections, each as soon as the one before it is answered and the rate allows. With
+ * 0 there is no batch.
+ */
 function startNeighbour(
   url: string,
   rate: number,

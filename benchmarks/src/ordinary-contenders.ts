@@ -1,6 +1,6 @@
 /**
- * What takes events at ordinary rates (`ordinary.ts`, `lone.ts`): the floor, and ours with a process a role or as
- * `npm start` runs it.
+ * Servers that take events at ordinary rates (`ordinary.ts`, `lone.ts`): the floor, and ours with a process a
+ * role or as `npm start` runs it.
  */
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';

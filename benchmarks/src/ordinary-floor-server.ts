@@ -1,6 +1,6 @@
 /**
- * The least that keeps what it has answered, and knows what it has sent: a server that inserts the message in Postgres,
- * answers, posts it signed to each endpoint, and writes down that it did. Two commits an event.
+ * Smallest durable server with a record of its deliveries. It inserts the message in Postgres, answers, posts it signed
+ * to each endpoint, and records that. Two commits an event.
  */
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';

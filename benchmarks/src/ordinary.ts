@@ -1,11 +1,11 @@
 /**
- * Ordinary rates: the time from before a call is sent until a receiver has the delivery that it causes, and what an event
- * costs, against a floor that keeps the same promise with nothing around it (`ordinary-floor-server.ts`). Group
- * commit pays where there is a group; here most events are alone.
+ * Ordinary rates: the time from before a call until a receiver has its delivery, and the cost of an event. The comparator
+ * is a floor that only keeps the same promise (`ordinary-floor-server.ts`). Group commit pays if there is a group; here
+ * most events are alone.
  *
- * The floor is measured before ours is started and after it has ended, so neither pays for the other's idling; its
- * figure is the mean of both. CPU is that of all processes, the stores' too, but sender and receiver. Each event is a
- * report of a message (`POST /api/v1/metrics`).
+ * The floor is measured before ours is started and after it has ended, so neither pays for the other's idling; its figure
+ * is the mean of both. CPU is the sum of all processes, the stores' too, but sender and receiver. Each event is a report
+ * of a message (`POST /api/v1/metrics`).
  */
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';

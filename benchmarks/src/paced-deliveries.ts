@@ -1,7 +1,7 @@
 /**
- * Events at an ordinary rate, and when what they cause arrives: sender and receiver are one process, so both times are of
- * one clock. Each event is sent at a random moment of its own slot, as people do, and nobody waits for an answer. The
- * latency is from when it was due until the receiver has the whole body.
+ * Events at an ordinary rate, and the arrival of their deliveries. Sender and receiver are one process, so both times are of
+ * one clock. Each event is sent at a random moment of its own slot, as people do, without waiting for an answer. The latency
+ * is from its due time until the receiver has the whole body.
  */
 import { once } from 'node:events';
 import { Agent, createServer, request, type Server } from 'node:http';
@@ -27,19 +27,19 @@ export interface Flooded {
   readonly lostCount: number;
 }
 
-/** What takes events. */
+/** A server that takes events. */
 export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Of the event of a number, JSON; the delivery has `"delivery_id":"<number>"` somewhere. A report of a message unless told.
+   * Of the event of a number, JSON; the delivery has `"delivery_id":"<number>"` somewhere. By default a report of a message.
    *
-   * @param person - whom it is about, from 0.
+   * @param person - its person, from 0.
    */
   readonly bodyOf?: (number: number, person: number) => object;
 }
 
-/** The receiver never answers here, and counts nothing. */
+/** The receiver never answers here, and counts no request. */
 export const HANGING_PATH = '/hangs';
 
 export class PacedDeliveries {
@@ -117,7 +117,7 @@ export class PacedDeliveries {
   }
 
   /**
-   * As many as `connectionCount` senders get taken, one after another each. What is refused is not sent again.
+   * As many as `connectionCount` senders get taken, one after another each. A refused event is not sent again.
    */
   async flood(
     target: Target,

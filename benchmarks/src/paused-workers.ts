@@ -1,6 +1,6 @@
 /**
- * One worker on each broker, each paused (SIGSTOP) while commit batches are queued for it. The workers run one after the
- * other: a stopped process takes no CPU. Used by the benchmarks of what a worker does with operations.
+ * One worker on each broker, paused (SIGSTOP) while commit batches queue up. The workers run one after the other: a
+ * stopped process takes no CPU. Used by the benchmarks of a worker's operations.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '@sluice/platform/process/logger';

@@ -1,6 +1,6 @@
 /**
- * Other systems by their public HTTP APIs, as their documentation describes them: how receivers are registered, and what
- * takes an event. Each run has a tenant of its own there, named by `run`, so runs do not meet.
+ * Adapters of other systems, by the documentation of their public HTTP APIs. They register receivers and send events.
+ * Each run has a tenant of its own there, named by `run`, so runs do not meet.
  *
  * The payload of an event is the same for all: some 150 bytes of JSON.
  */
@@ -19,15 +19,15 @@ export interface PeerPlace {
 export interface Registered {
   /** Takes an event for all of the receivers. */
   readonly target: Target;
-  /** What was registered is gone afterwards. */
+  /** Removes the registered receivers. */
   remove(): Promise<void>;
 }
 
 export interface Peer {
-  /** What `extra` is, if it needs one. */
+  /** Meaning of `extra`, if it needs one. */
   readonly extra?: string;
   readonly token: string;
-  /** False: it delivers to no webhook that can be registered over its API, so only what it takes is measured. */
+  /** False if no webhook can be registered over its API, so only its intake is measured. */
   readonly hasWebhooks: boolean;
   /** @throws Error if it refuses. */
   register(place: PeerPlace, receivers: readonly string[], run: string): Promise<Registered>;

@@ -1,7 +1,7 @@
 /**
- * Systems that the reader has started, one after another, with the same receiver and the same load: events at ordinary
- * rates, flat out, to twenty receivers, with one of the twenty hanging, and killed in the middle. `peer-adapters.ts` knows
- * how each is spoken to.
+ * Other systems that you have started, under the same load. They run one after another with the same receiver: events at
+ * ordinary rates, at full speed, to twenty receivers, with one of the twenty hanging, and killed in the middle.
+ * `peer-adapters.ts` has their APIs.
  */
 import { exec } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -122,7 +122,7 @@ async function measurePeer(
   const hanging = await peer.register(place, withHanging, `${run}-hanging`);
   const kept = await flood('one of 20 hangs', hanging.target, FAN_OUT - 1);
   await hanging.remove();
-  // Of twenty receivers in both: what the nineteen get is as much of the whole.
+  // Of twenty receivers in both: the nineteen get the same share of the whole.
   found.details[`${name} kept with one of 20 hanging`] = kept / (whole * ((FAN_OUT - 1) / FAN_OUT));
   return found;
 }

@@ -1,6 +1,6 @@
 /**
- * The whole way on one machine: a source, intake, Redis, worker, Postgres, a receiver; and the steps of
- * load by which it is found out what it sustains. Source and receiver take the same cores.
+ * Whole path on one machine: a source, intake, Redis, worker, Postgres, a receiver. Steps of load find the
+ * sustained rate. Source and receiver take the same cores.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildServer } from './child-server.ts';
@@ -33,7 +33,7 @@ export interface Step {
   readonly cpu: Record<string, number>;
 }
 
-/** Ours: intake and worker on a Redis that keeps what it answered. */
+/** Ours: intake and worker on a durable Redis. */
 export async function startPipeline(
   world: World,
   receiver: Receiver,
@@ -54,10 +54,10 @@ export async function startPipeline(
 }
 
 /**
- * Searches the highest sustained rate: raises it until events pile up (or first lowers it, where `from` is too
+ * Searches the highest sustained rate: raises it until events pile up (or first lowers it, if `from` is too
  * much), then bisects.
  *
- * @returns all steps, also those in which events piled up.
+ * @returns all steps, also the ones in which events piled up.
  */
 export async function rampUp(
   pipeline: Pipeline,
@@ -86,7 +86,7 @@ export async function rampUp(
   }
 }
 
-/** The highest. @throws Error if none is. */
+/** The highest. @throws Error if no rate was sustained. */
 export function bestSustained(steps: readonly Step[]): Step {
   const best = steps
     .filter(({ isSustained }) => isSustained)

@@ -1,4 +1,7 @@
-/** What groups of processes and the stores behind them cost: CPU, memory, statements, commits, syncs, commands. From `/proc` and the stores. */
+/**
+ * Costs of groups of processes and their stores: CPU, memory, statements, commits, syncs, commands. From `/proc` and the
+ * stores.
+ */
 import { readFile, readdir } from 'node:fs/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Redis } from 'ioredis';
@@ -33,7 +36,7 @@ async function familyOf(roots: readonly number[]): Promise<number[]> {
   return family;
 }
 
-/** CPU seconds of processes and all that they have started, those that have ended too. */
+/** CPU seconds of processes and all that they have started, also of ended ones. */
 export async function familyCpuSeconds(roots: readonly number[]): Promise<number> {
   let ticks = 0;
   for (const pid of await familyOf(roots)) {
@@ -43,7 +46,7 @@ export async function familyCpuSeconds(roots: readonly number[]): Promise<number
   return ticks / CLOCK_TICKS_PER_SECOND;
 }
 
-/** Memory of processes and all that they have started, what several share counted once (PSS). */
+/** Memory of processes and all that they have started. Shared pages count once (PSS). */
 export async function familyMemoryBytes(roots: readonly number[]): Promise<number> {
   let bytes = 0;
   for (const pid of await familyOf(roots)) {
@@ -64,7 +67,7 @@ export interface Counters {
   readonly walBytes: number;
   /** Tables and indexes, by their files, which grow by 8 KB at a time. */
   readonly databaseBytes: number;
-  /** What Redis is sent; what it keeps and appends to its log is about as much. */
+  /** Bytes sent to Redis. It keeps and appends to its log about as many. */
   readonly redisBytes: number;
 }
 
@@ -79,7 +82,7 @@ export const COUNTING_SETTINGS = {
   'pg_stat_statements.track_utility': 'off',
 } as const;
 
-/** All since the stores began. What this asks itself is among it: some five statements and two commands. */
+/** All since the stores began. This function's own five statements and two commands, about, are included. */
 export async function readCounters(database: Database, redis: Redis): Promise<Counters> {
   const { rows } = await sql<PostgresCounters>`
     select (select sum(calls) from pg_stat_statements)::float8 as statements,

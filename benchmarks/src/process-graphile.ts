@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 
 const DEADLINE_MS = 120_000;
 
-/** Starts it. @returns what runs a round: so many jobs → rows a second. */
+/** Starts it. @returns a function that runs a round: so many jobs → rows a second. */
 export async function startGraphile(
   world: World,
   data: object,

@@ -1,10 +1,10 @@
 /**
- * How fast one worker turns queued commit batches into rows, on both brokers. Against the floor, `COPY` of the
- * same event rows into a table with the same indexes; and against graphile-worker, which many would run,
- * with one job an event that inserts that row.
+ * Rate of one worker from commit batches to rows, on both brokers. Against the floor, `COPY` of the same event rows into a
+ * table with the same indexes; and against graphile-worker, which many would run, with one job an event that inserts that
+ * row.
  *
- * Ours also claims each commit batch and each event id, finds the person, and takes and ends the job. All
- * take turns in one run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
+ * Ours also claims each commit batch and each event id, finds the person, and takes and ends the job. All take turns in one
+ * run and one database, on a durable Postgres (`fsync`, `synchronous_commit`).
  *
  * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
  * half as long again. Rounds in which the host of

@@ -1,7 +1,7 @@
 /**
- * Lists of 100 published messages through a real intake on a Redis with `appendfsync always`, with and without a schema for their
- * type, against batches of 100 events of about the same size: all of them simple track calls, which take the fast path, and
- * the same with one other call, which take the normal one.
+ * Lists of 100 published messages through a real intake. Its Redis has `appendfsync always`, and the messages have a schema
+ * for their type or not. They are compared with batches of 100 events of about the same size. Batches of simple track calls
+ * take the fast path, and batches with one other call the normal one.
  *
  * The figure is intake's CPU time per message, as in `batch.ts`.
  */
@@ -54,7 +54,7 @@ const SCHEMA = {
 interface Contender {
   readonly path: string;
   readonly authorization: string;
-  /** What its operations hold in the broker, once each. */
+  /** Text that each of its operations has in the broker once. */
   readonly mark: string;
   readonly bodies: readonly string[];
   /** Of a list, where that is not all of it. */

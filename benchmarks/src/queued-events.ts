@@ -1,6 +1,6 @@
 /**
- * Events and other operations as intake's parser leaves them, and commit batches of them on the queues. Events are
- * packed, as by intake's fast path.
+ * Operations in the form of intake's parser, and queued commit batches. Events are packed, as by intake's fast
+ * path.
  */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -65,7 +65,7 @@ export interface QueuedEvents extends QueuedOperations {
   readonly count: number;
   /** They are spread over so many. */
   readonly personCount: number;
-  /** Of each event; absent: the same of all. */
+  /** Data of each event. Without it all have the same. */
   readonly dataOf?: () => JsonObject;
 }
 
@@ -91,7 +91,7 @@ export async function addOperations(
     while (queued.length >= least) {
       const part = queued.splice(0, operationsPerCommitBatch);
       waiting.push({ shard, envelope: { id: newId(), operations: part } });
-      // Those of a thousand operations are a megabyte each.
+      // Commit batches of a thousand operations are a megabyte each.
       await send(Math.ceil(COMMIT_BATCHES_A_CALL / operationsPerCommitBatch));
     }
   };

@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 export interface Receiver {
   readonly server: ChildServer;
   readonly port: number;
-  /** Requests so far, those that came again too. */
+  /** Requests until this call, also repeated ones. */
   count(): Promise<number>;
   /** From when each was due to be sent to its arrival, since the last time that this was asked. */
   takeLatenciesMs(): Promise<number[]>;

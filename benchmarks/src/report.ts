@@ -1,6 +1,6 @@
 /**
- * What every benchmark hands back, and what goes with it into `results/<date>-<commit>-<name>.json` and
- * the last printed line: the machine, the versions, the commit.
+ * Report of a benchmark, and its surroundings: the machine, the versions, the commit. Both go into
+ * `results/<date>-<commit>-<name>.json` and into the last printed line.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
@@ -15,15 +15,15 @@ export interface Report {
   readonly ratios: Record<string, number>;
   readonly rates: Record<string, number>;
   readonly latencyMs: Record<string, number>;
-  /** Whatever else is worth keeping: memory, CPU shares, settings. */
+  /** Further values worth keeping: memory, CPU shares, settings. */
   readonly details?: Record<string, unknown>;
   readonly versions?: Record<string, string>;
 }
 
-/** Where and of what something was measured. */
+/** Machine, commit and time of a measurement. */
 export interface Surroundings {
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memory_gb: number };
-  /** When it began: `+changes` where files differed from it. */
+  /** At the begin, with `+changes` if files differed from it. */
   readonly commit: string;
   /** When it began. */
   readonly at: string;
@@ -62,7 +62,7 @@ export async function readSurroundings(): Promise<Surroundings> {
   };
 }
 
-/** Prints a report as one JSON line and, where it `isKept`, writes its file too. */
+/** Prints a report as one JSON line and, if it `isKept`, writes its file too. */
 export async function publish(
   report: Report,
   surroundings: Surroundings,
@@ -81,7 +81,10 @@ export async function publish(
   console.log(JSON.stringify(published));
 }
 
-/** Writes a result where results are, in the place of the older ones of its name and month. @returns the file's path. */
+/**
+ * Writes a result into the results folder, in the place of the older ones of its name and month. @returns the file's
+ * path.
+ */
 export async function keepResult(
   result: Pick<PublishedReport, 'bench' | 'commit' | 'at'>,
 ): Promise<string> {
@@ -95,7 +98,7 @@ export async function keepResult(
   return file;
 }
 
-/** The median; NaN where there are no values. */
+/** The median; NaN if there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;

@@ -1,5 +1,5 @@
 /**
- * Runs one benchmark, of this checkout or of another, in its own process: pinned cores, memory and crashes do
+ * Runs one benchmark, of this checkout or another, in its own process. So pinned cores, memory and crashes do
  * not reach the next one. Its lines are handed on as they come; the last one that is a report is the result.
  */
 import { spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ export type BenchmarkOutcome =
 
 /**
  * @param checkout the folder of the whole project.
- * @param onLine told of each line that it prints, but not of its report.
+ * @param onLine gets each line that it prints, but not its report.
  */
 export async function runBenchmark(
   checkout: string,
@@ -59,7 +59,7 @@ export async function runBenchmark(
   };
 }
 
-/** The line of an uncaught error that says what it is, or the last one. */
+/** The line of an uncaught error with its message, or the last one. */
 export function failureIn(errors: string): string | undefined {
   const isProgress = (line: string): boolean => line.startsWith('{"progress":');
   const lines = errors.split('\n').filter((line) => line.trim() !== '' && !isProgress(line));

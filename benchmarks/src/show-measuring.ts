@@ -1,9 +1,9 @@
-/** Says on stderr that a measurement goes on: a line rewritten in place on a terminal, else a line of JSON now and then. */
+/** Progress of a measurement on stderr: a line rewritten in place on a terminal, else a line of JSON from time to time. */
 const SILENT_MS = 2_000;
 const SHOWN_INTERVAL_MS = 500;
 const LOGGED_INTERVAL_MS = 5_000;
 
-/** @returns what ends it. */
+/** @returns a function that ends it. */
 export function showMeasuring(name: string): () => void {
   const startedAtMs = performance.now();
   const { isTTY } = process.stderr;

@@ -1,6 +1,6 @@
 /**
- * Runs the whole pipeline at half its sustained rate for half an hour: does a process grow, does anything
- * pile up, is anything lost? Samples hold the memory of each process and what waits between them. At the end each
+ * Runs the pipeline at half its sustained rate for half an hour. It looks for growing processes, growing queues
+ * and lost events. Samples hold the memory of each process and the waiting work between them. At the end each
  * event must be in Postgres once and each delivery received; a line fitted to the samples gives the growth.
  *
  * The first third of the samples is warm-up and left out. One minute (`--minutes 1`) shows loss, and only
@@ -35,7 +35,7 @@ const RAMP_SECONDS = 5;
 const WARM_UP_SHARE = 1 / 3;
 const MEBIBYTE = 2 ** 20;
 
-/** What is looked at, by name: memory in bytes, depths in numbers. */
+/** Readings by name: memory in bytes, depths in numbers. */
 type Reading = Record<string, number>;
 
 export async function benchSoak(arguments_: string[]): Promise<Report> {
@@ -177,7 +177,7 @@ function describe(seconds: number, reading: Reading): string {
   return `${(seconds / 60).toFixed(1).padStart(5)} min  ${parts.join('  ')}`;
 }
 
-/** @throws Error with what is missing, or there more than once. */
+/** @throws Error with the events that are missing, or there more than once. */
 async function expectNothingLost(
   { database }: World,
   sentCount: number,

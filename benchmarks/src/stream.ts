@@ -1,6 +1,6 @@
 /**
- * One stream of 1,000,000 lines through a real intake on a Redis with `appendfsync always`: lines a
- * second, and intake's peak memory, which must not depend on the number of lines.
+ * One stream of 1,000,000 lines through a real intake. Its Redis has `appendfsync always`. It
+ * measures lines a second, and intake's peak memory, which must not depend on the number of lines.
  *
  * A reader removes the commit batches from Redis as they come, as workers would.
  */

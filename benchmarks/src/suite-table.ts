@@ -1,12 +1,12 @@
 /**
- * The table at the end of the whole suite: a row for each ratio that has a bar, then for what else ours was compared
- * with; where a benchmark has no bars, for each of its ratios; a row for a benchmark that failed. Printed on the terminal, and written
- * into `benchmarks/README.md` by `npm run docs` from the newest suite that was kept.
+ * Table at the end of the whole suite. It has a row for each ratio with a bar, then for the other comparisons of ours. A
+ * benchmark without bars has a row for each of its ratios, and a failed benchmark has one row. It is printed on the
+ * terminal, and written into `benchmarks/README.md` by `npm run docs` from the newest suite that was kept.
  */
 import { describeBar, judge, type Bars } from './bars.ts';
 import type { PublishedReport, Surroundings } from './report.ts';
 
-/** What came of one benchmark of the suite. */
+/** Outcome of one benchmark of the suite. */
 export interface SuiteRun {
   readonly name: string;
   readonly arguments: readonly string[];
@@ -73,15 +73,15 @@ export function suiteRows(runs: readonly SuiteRun[]): Row[] {
   });
 }
 
-/** Three digits that count; what is nearer to nothing than a run can tell is nothing, and not `-0.0000856`. */
+/** Three significant digits. A value too close to 0 for a run to measure is 0, and not `-0.0000856`. */
 const toText = (ratio: number): string =>
   Math.abs(ratio) < 0.0005 ? '0' : String(Number(ratio.toPrecision(3)));
 
-/** JSON has no NaN: what could not be divided is null in a report that was kept. */
+/** JSON has no NaN: an impossible division is null in a kept report. */
 const isMeasured = (ratio: number | null | undefined): ratio is number =>
   typeof ratio === 'number' && Number.isFinite(ratio);
 
-/** For a terminal: columns as wide as what is in them. */
+/** For a terminal: columns as wide as their content. */
 export function terminalTable(runs: readonly SuiteRun[]): string {
   const rows = [HEADINGS, ...suiteRows(runs)];
   const widths = COLUMNS.map((column) => Math.max(...rows.map((row) => row[column].length)));
@@ -120,6 +120,6 @@ export function markdownTable(suite: SuiteResult | undefined): string {
   ].join('\n');
 }
 
-/** The one that was measured last, whatever its file is called. */
+/** The one that was measured last, independent of its file's name. */
 export const newestSuite = (suites: readonly SuiteResult[]): SuiteResult | undefined =>
   suites.toSorted((one, other) => one.at.localeCompare(other.at)).at(-1);

@@ -7,7 +7,10 @@ import { terminalTable, type SuiteResult, type SuiteRun } from './suite-table.ts
 
 const CHECKOUT = join(import.meta.dirname, '../..');
 
-/** Runs them all, prints the table, keeps the result. @returns whether none failed; a missed bar is no failure. */
+/**
+ * Runs them all, prints the table, keeps the result. @returns true if all ran to their end; a missed bar is no
+ * failure.
+ */
 export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): Promise<boolean> {
   const startedAtMs = performance.now();
   const surroundings = await readSurroundings();
@@ -16,7 +19,7 @@ export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): 
   for (const [place, [name, { about, bars, short }]] of benchmarks.entries()) {
     const minutes = ((performance.now() - startedAtMs) / 60_000).toFixed(1);
     console.log(`\n[${place + 1}/${benchmarks.length}, ${minutes} min] ${name}: ${about}`);
-    // For whoever reads the log of a run that nobody watched, as of every command that takes long.
+    // For readers of the log of an unattended run, as of every command that takes long.
     if (!process.stderr.isTTY)
       console.error(
         JSON.stringify({

@@ -1,6 +1,6 @@
 /**
- * What the live tail costs intake per call: without a tail, with nobody reading, with somebody reading
- * another workspace, and with somebody reading this one.
+ * Cost of the live tail in intake per call: without a tail, without a reader, with a reader of another
+ * workspace, and with a reader of this one.
  *
  * In one process, without sockets or a broker, which would hide a difference of nanoseconds: from the
  * body's bytes to the answer, with a group commit that ends at once.
@@ -60,7 +60,7 @@ export async function benchTail(arguments_: string[]): Promise<Report> {
     for (const contender of CONTENDERS)
       times[contender].push(await callMicroseconds(dependencies[contender], callCount));
   }
-  // Whoever reads is watched by a timer.
+  // A timer watches each reader.
   for (const { tail } of Object.values(dependencies)) tail?.stop();
   const cost = (contender: Contender): number => median(times[contender]);
   for (const contender of CONTENDERS)

@@ -1,4 +1,4 @@
-/** Whether something grows: straight lines through samples (least squares). */
+/** Growth of a value: straight lines through samples (least squares). */
 
 export interface Sample {
   readonly seconds: number;

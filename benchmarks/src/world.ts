@@ -1,7 +1,7 @@
 /**
- * What a benchmark runs in: a Postgres with our schema and the demo workspace, a Redis that keeps what it
- * answered (`appendfsync always`), our services as processes of their own; all of it in a folder that is
- * gone afterwards.
+ * Surroundings of a benchmark: a Postgres, a Redis and our services. The Postgres has our schema and the
+ * demo workspace, the Redis has `appendfsync always`, and the services are processes of their own. All is
+ * in a folder that is removed afterwards.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,25 +28,25 @@ export interface World {
   readonly versions: { readonly postgres: string; readonly redis: string };
   /** A further database beside the first, migrated and seeded alike. */
   addDatabase(name: string): Promise<{ readonly database: Database; readonly databaseUrl: string }>;
-  /** Starts a service on the database (or what `environment` says instead), without Redis unless told. */
+  /** Starts a service on the database, without Redis. `environment` overrides both. */
   startService(
     service: Service,
     port: number,
     environment?: Record<string, string>,
     processCount?: number,
   ): Promise<ChildServer>;
-  /** Has `close` run at the end; the last one told runs first. */
+  /** Runs `close` at the end, in the reverse order of these calls. */
   onClose(close: () => unknown): void;
 }
 
 export type Service = 'intake' | 'worker' | 'api';
 
 /**
- * Runs `run` in a world of its own and takes it down, whatever comes of it.
+ * Runs `run` in a world of its own and takes it down, also after an error.
  *
  * @param durability of Postgres: `full` if its writes are measured, `none` if it only has to be there.
- * @param keptDirectory where Postgres' data stays for the next run; made when missing.
- * @param postgresSettings in place of those of the embedded Postgres, or beside them.
+ * @param keptDirectory folder in which Postgres' data stays for the next run; made when missing.
+ * @param postgresSettings in place of the settings of the embedded Postgres, or beside them.
  */
 export async function withWorld<Result>(
   durability: 'full' | 'none',
