@@ -1,4 +1,4 @@
-/** What the owners of an account do with it, and what the audit log keeps of it. */
+/** Changes of an account by its owners. Each has its audit entry. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -255,7 +255,7 @@ describe('a receipt', () => {
   });
 });
 
-// Security: the table of who may do what.
+// Security: the table of roles and rights.
 describe('roles', () => {
   const changes = () =>
     [

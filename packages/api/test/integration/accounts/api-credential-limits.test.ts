@@ -19,7 +19,7 @@ afterAll(() => api.close());
 const create = (body: object, key = api.a.token) => api.call('POST', path, { body, key });
 const rotate = (id: number | string, key = api.a.token) =>
   api.call('POST', `${path}/${id}/rotate`, { key });
-/** 200 where the token opens its account. */
+/** 200 if the token opens its account. */
 const statusOf = async (key: string): Promise<number> =>
   (await api.call('GET', `/v1/accounts/${api.a.accountId}`, { key })).statusCode;
 /** Puts a token with these limits in the place of the last one of this text. */
@@ -28,7 +28,7 @@ async function limitTo(token: string, limits: Parameters<typeof insertToken>[3])
     api.database,
   );
   await insertToken(api.database, api.a.accountId, token, limits);
-  // What the last one was is remembered for a second.
+  // The state of the last one is remembered for a second.
   api.clock.nowMs += 1_000;
 }
 

@@ -102,7 +102,7 @@ describe('making one', () => {
     const reading = await made({ read_only: true });
     expect((await call('GET', url, { key: reading })).statusCode).toBe(200);
     expectProblem(await call('POST', url, { key: reading, body }), 403, 'read_only');
-    // A search changes nothing, though its filter is a body.
+    // A search makes no change, though its filter is a body.
     const search = {
       object_type_id: 1,
       filter: { object_attribute: { field: 'plan', operator: 'eq', value: 'premium' } },

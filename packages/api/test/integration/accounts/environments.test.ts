@@ -1,4 +1,4 @@
-/** The settings of a workspace: who may change them, to what, and what the audit log keeps of it. */
+/** The settings of a workspace: rights to change them, their values, and their entries in the audit log. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -24,7 +24,7 @@ test('what is given is changed, the rest stays, and the change is in the audit l
   expect((await put({ phone_identifies: true })).json()).toEqual({
     environment: { id, name: 'Shop', phone_identifies: true, portal_origins: [] },
   });
-  // As it is already: nothing is recorded.
+  // As it is already: no entry is recorded.
   expect((await put({ phone_identifies: true })).statusCode).toBe(200);
   const shown = await api.call('GET', `/v1/accounts/${api.a.accountId}`, { key: api.a.token });
   expect(shown.json().account.environments).toMatchObject([{ id, name: 'Shop' }]);

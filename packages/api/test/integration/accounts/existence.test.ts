@@ -1,10 +1,9 @@
 /**
- * Security: nothing tells whether something exists that is not the caller's, neither by what is answered
- * nor by the time that it takes.
+ * Security: no answer shows whether something exists that is not the caller's.
  *
- * Time is what is done: the same bytes go out, after the same statements, whose plans are the same for
- * a key that is there and one that is not (`account-plans.test.ts` of `database`). A clock would tell less, and now and
- * then something that is not so.
+ * Neither its content nor its time shows it. The test compares the work, not the time: the same bytes go out, after the
+ * same statements, whose plans are the same for a key that is there and one that is not (`account-plans.test.ts` of
+ * `database`). A clock would show less, and would sometimes be wrong.
  */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -74,8 +73,8 @@ async function observe(call: () => Promise<Answer>) {
   const sent = await statementsSentBy(async () => {
     answer = await call();
   });
-  // Of the record that a token was used on another account, whichever that is: no answer waits for it (`record-misuse.ts`),
-  // so it is sent at any time.
+  // The record that a token was used on another account: no answer waits for it (`record-misuse.ts`), so it is sent at
+  // any time.
   const statements = sent.map(({ text }) => text).filter((text) => !text.includes('call_counts'));
   return { ...shownBy(answer!), statements };
 }
@@ -99,7 +98,7 @@ test("I35: what is another's is answered as what is nobody's, after the same wor
     const ids = operation.pathParameters.filter(isId);
     const places = [
       (own: (name: string) => string) => own,
-      // In the caller's own account, what is another's.
+      // In the caller's own account, an object of another.
       ...(ids.includes('account_id') && ids.length > 1
         ? [
             (own: (name: string) => string) => (name: string) =>
@@ -119,7 +118,7 @@ test("I35: what is another's is answered as what is nobody's, after the same wor
   expect(compared).toBeGreaterThan(45);
 });
 
-/** Of the form that such a value has, and nobody's. */
+/** A value in the right form that belongs to no tenant. */
 function likeButNobodys(name: string, operation: Operation): string {
   const words = WORDS_IN_PATHS[name];
   if (words !== undefined) return words;
@@ -142,7 +141,7 @@ test('tokens that are wrong, revoked, expired or of a closed account are refused
   const seen = [];
   for (const token of ['sa_live_unknown_one', 'sa_live_revoked_one', 'sa_live_expired_one']) {
     const call = () => api.call('GET', `/v1/accounts/${accountId}/all_users`, { key: token });
-    // Not what a second of remembering hides.
+    // Not an answer that a second of remembering hides.
     api.clock.nowMs += 2_000;
     let answer: Answer | undefined;
     const sent = await statementsSentBy(async () => {
@@ -182,7 +181,7 @@ describe('signup', () => {
     const before = world.mails.length;
     await world.relay();
     const to = world.mails.slice(before).map((mail) => mail.to);
-    // The fourth of the hour is mailed nothing.
+    // The fourth of the hour gets no mail.
     expect(to).not.toContain(spent);
   });
 

@@ -1,6 +1,6 @@
 /**
- * Security: two workspaces hold rows of the same numbers and names, as people and objects have that are counted by
- * workspace. Whoever reads its own gets nothing of the other's, though the row that was looked up first was its own.
+ * Security: two workspaces hold rows of the same numbers and names, because people and objects are counted by
+ * workspace. A reader of its own rows gets no row of the other's, though the row that was looked up first was its own.
  */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Signup, from the address to a token that works, with a real SMTP server on the way. */
+/** Signup with a real SMTP server, from the address to a token. */
 import { claimOutbox } from '@sluice/database/changes/outbox';
 import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/accounts/signups';
 import { hashSecret } from '@sluice/platform/secrets/secrets';

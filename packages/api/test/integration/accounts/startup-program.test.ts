@@ -89,7 +89,7 @@ test('the event reaches the analytics target with one key, also when the target 
   expect(await relay()).toBe(1);
   api.clock.nowMs += 3_600_000;
   expect(await relay()).toBe(0);
-  // Once it is forgotten the same application is told again, as the same event.
+  // Once it is forgotten the same application is sent again, as the same event.
   await clearOutbox(api.database, api.clock.nowMs, 10);
   expect((await apply()).statusCode).toBe(204);
   expect(await relay()).toBe(1);

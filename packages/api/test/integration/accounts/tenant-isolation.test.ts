@@ -1,4 +1,4 @@
-/** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
+/** Security: the key of workspace A cannot read or change objects of workspace B, or show that they exist. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -31,7 +31,7 @@ afterAll(() => api.close());
 
 const goodBody = (operation: Operation): object => ownedBody(operation, MARKER);
 
-/** Without those that need no credentials and those of the operator's staff, which belong to no tenant. */
+/** Without operations that need no credentials and operations of the operator's staff, which belong to no tenant. */
 const operationsOfTenants = () =>
   listOperations(api).filter(
     ({ path, opensWith }) =>
@@ -97,7 +97,7 @@ test('I35: every operation on an id of B is 404 to A, as one that nobody has, an
     expect(shown.message).toBe(expectProblem(ofNobody, 404, 'not_found').message);
     const ids = operation.pathParameters.filter((name) => WORDS_IN_PATHS[name] === undefined);
     if (!ids.includes('account_id') || ids.length === 1) continue;
-    // In the right account, what is another's.
+    // In the right account, an object of another.
     const inOwnAccount = (valueOf: (name: string) => string) =>
       callAs(
         api.a,
@@ -181,7 +181,7 @@ test('the same calls work with the key of B, so that the refusals above mean som
   const operations = operationsOfTenants().filter(
     ({ path }) => !path.includes('/billing/') && path !== '/v1/vendor_events',
   );
-  // What deletes comes last, the part before the whole.
+  // Operations that delete come last, the part before the whole.
   const deletes = ({ method, path }: Operation) => (method === 'DELETE' ? 1 / path.length : 0);
   for (const operation of operations.toSorted((one, other) => deletes(one) - deletes(other))) {
     const query = operation.path === '/v1/customers' ? `?email=${MARKER}@example.com` : '';

@@ -1,4 +1,4 @@
-/** Security: what the exchange of tokens gives ends with the secret that it was given for, and nobody is held up by it. */
+/** Security: an exchanged token ends with the secret that it was given for, and the exchange blocks no other caller. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
@@ -20,7 +20,7 @@ const exchange = (payload: string, of = api) =>
 const exchangeSecret = (secret: string, of = api) =>
   exchange(`grant_type=client_credentials&client_secret=${secret}`, of);
 
-// Who rotates a secret that leaked has lent nothing on: an access token of an admin could make itself a token for good.
+// A leaked secret is rotated with all its tokens: an access token of an admin could make itself a token for good.
 test('an access token ends with the secret that it was exchanged for, within a second of its rotation', async () => {
   const account = `/v1/accounts/${api.a.accountId}`;
   const made = (
