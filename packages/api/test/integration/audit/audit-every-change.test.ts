@@ -1,4 +1,4 @@
-/** Every operation that changes something leaves one entry in the audit log, in the transaction of its change. */
+/** Every operation with a change leaves one entry in the audit log. The entry is in the transaction of its change. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
@@ -57,7 +57,7 @@ test(
     const unaudited: string[] = [];
     for (const operation of listChanging(api)) {
       const { method, path, opensWith } = operation;
-      // Whoever applies or asks for a code has no account yet, whose log it could stand in.
+      // A caller who applies or asks for a code has no account yet, whose log it could stand in.
       if (opensWith === 'nothing' || NO_CHANGES.includes(path)) continue;
       const shown = `${method} ${path}`;
       await prepareChange(api, operation);

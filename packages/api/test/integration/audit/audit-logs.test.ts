@@ -1,4 +1,4 @@
-/** An entry of the audit log over the API, its options, and who may read it: rules of `account-billing.md` §4, Audit logs. */
+/** An entry of the audit log over the API. Also its options and its readers (`account-billing.md` §4, Audit logs). */
 import { hashAuditEntry } from '@sluice/database/changes/record-change';
 import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
@@ -51,7 +51,7 @@ describe('an entry', () => {
     });
     const { audit_log: next } = (await get('/audit_log/2')).json();
     expect(next.prev_hash).toBe(shown.hash);
-    // From what is shown alone, as somebody does who has kept it.
+    // From the shown entry alone, like a reader who has kept it.
     const hash = hashAuditEntry(
       {
         accountId: api.a.accountId,

@@ -1,4 +1,7 @@
-/** Any sequence of calls that change an account and its credentials, replayed from the audit log, gives what is there. */
+/**
+ * Replays an account's state from its audit log. Any sequence of calls that change the account and its credentials
+ * gives the present state.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSignups, type SignupWorld } from '../support/signup-world.ts';
@@ -35,7 +38,7 @@ interface Page {
 }
 type Known = Record<string, unknown>;
 
-/** By type and id, what the log says that there is, secrets left out. */
+/** By type and id, the objects in the log, without secrets. */
 async function replayed(): Promise<Record<string, Known>> {
   const objects: Record<string, Known> = {};
   for (let cursor: number | null = 0; cursor !== null;) {
