@@ -1,7 +1,7 @@
 /**
- * Security: every route that the API declares, tried with every kind of credential, answers exactly as
- * `access-table.ts` says. Calls that are let in go no further: what a tenant may then see is shown by
- * `tenant-isolation.test.ts` and `existence.test.ts`.
+ * Security: every route that the API declares, tried with every kind of credential, answers exactly as in
+ * `access-table.ts`. Calls that are let in go no further: `tenant-isolation.test.ts` and `existence.test.ts` test the
+ * objects that a tenant may then see.
  */
 import { includesRole } from '@sluice/domain/accounts/account';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ interface Route {
   readonly url: string;
 }
 
-/** What a path does not take is declared at once, OPTIONS among it, to be refused. */
+/** Methods that a path refuses are declared at once, OPTIONS among them. */
 const refusals: Route[] = [];
 const routes: Route[] = [];
 let api: ApiUnderTest;
@@ -29,7 +29,7 @@ let accounts: Readonly<Record<AccountInPath, number>>;
 let credentials: readonly Credential[];
 
 const LET_IN = 'let in';
-/** Which no route answers. */
+/** A status that no route answers. */
 const LET_IN_STATUS = 418;
 
 /** The one effect that is given the app before its first route. */
@@ -62,16 +62,16 @@ test('every route says in the table what opens it, once, and the table has no ot
   );
 });
 
-/** The order of the questions is that of `account-guard.ts`. */
+/** The order of the checks is as in `account-guard.ts`. */
 function expectedOf(opener: Opener, { method, url }: Route, credential: Credential): string {
   const { opens, in: account = 'a' } = credential;
   if (opener === 'anybody') return LET_IN;
-  // A test calls as no page does: a read is answered to all, a write to none.
+  // A test calls as no page does: a read is answered to all, and a write is refused.
   if (opener === 'page') return method === 'GET' || method === 'HEAD' ? LET_IN : 'forbidden';
   if (opener === 'app_key') return opens === 'app_key' ? LET_IN : 'unauthorized';
   if (opens === undefined || opens === 'app_key') return 'unauthorized';
   if (url.includes(':account_id') && account !== opens.of) return 'not_found';
-  // Who calls with a token is a program; which of its calls are for users is said once the body is read.
+  // A caller with a token is a program; the refusal of calls for users follows once the body is read.
   const least = opener === 'session' ? 'member' : opener;
   if (opens.isElsewhere) return 'ip_not_allowed';
   if (opens.isReadOnly && method !== 'GET' && method !== 'HEAD') return 'read_only';
@@ -100,7 +100,7 @@ async function answerOf({ method, url }: Route, { authorization, in: account = '
   });
   return {
     status: statusCode,
-    // To HEAD nothing is answered but the status.
+    // An answer to HEAD has only the status.
     outcome: body === LET_IN || body === '' ? body : JSON.parse(body).code,
     asksForBearer: headers['www-authenticate'] === 'Bearer',
   };

@@ -1,4 +1,4 @@
-/** Security: what opens an account route, and what every other call is answered. */
+/** Security: the credentials that open an account route, and the answers to every other call. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -295,7 +295,7 @@ test('a token makes so many calls a minute, each told what is left, and others a
   await limited.close();
 });
 
-// Security: whoever may choose the address escapes limits and allow lists.
+// Security: a caller who may choose the address escapes limits and allow lists.
 test('X-Forwarded-For counts only from a trusted proxy', async () => {
   const behindProxy = await startApi({ trustedProxies: ['127.0.0.1'] });
   const bound = { ipAllowlist: ['192.0.2.7'] };

@@ -65,7 +65,7 @@ test('a key makes so many calls a second, each told what is left, and others are
   const refused = await get(limited.a.key);
   expectProblem(refused, 429, 'rate_limited');
   expect(refused.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
-  // What is refused is not done.
+  // A refused call has no effect.
   const webhook = { name: 'n', endpoint: 'https://example.com', events: ['email_sent'] };
   const made = await limited.call('POST', '/v1/reporting_webhooks', {
     key: limited.a.key,

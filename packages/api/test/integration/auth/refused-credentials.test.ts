@@ -1,4 +1,4 @@
-/** Wrong tokens: what they leave behind, and how many of one address are answered. */
+/** Wrong tokens: their traces, and the limit of their answers for one address. */
 import { REFUSED_PER_MINUTE_MAX } from '../../../src/auth/refused-credentials.ts';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
