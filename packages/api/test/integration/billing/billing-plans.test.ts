@@ -114,7 +114,7 @@ describe('a checkout', () => {
       wait('premium_month', { expected_amount: { amount: 99, currency: 'usd' } }),
       wait('essentials_month'),
     ];
-    // All have begun to start one, and none is still at it.
+    // All have begun to start one, and each is done with it.
     await vi.waitFor(async () => {
       expect(startCount).toBe(waiting.length);
       const { rows } = await sql`
@@ -192,7 +192,7 @@ describe('a checkout', () => {
         expect(workflows).toHaveLength(1);
         return workflows[0].run_id as string;
       }, 10_000);
-      // Who shares the purchase workflow, once its call is known, has not named it.
+      // A caller who shares the purchase workflow, once its call is known, has not named it.
       const sharing = wait({}, 'second');
       await vi.waitFor(async () => {
         const { rows } = await sql`

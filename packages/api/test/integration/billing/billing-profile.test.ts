@@ -1,4 +1,4 @@
-/** What an account pays for and what it uses, read from the payment provider and from our own tables. */
+/** Billing info and usage of an account. They come from the payment provider and from our own tables. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import {

@@ -84,7 +84,7 @@ describe('one purchase in flight', () => {
     expectProblem(await add('price_addon_sms_month'), 409, 'purchase_in_flight');
     const status = await billing.call('GET', `/addons/status/${first.json().run_id}`);
     expect(status.json()).toMatchObject({ status: 'pending', items: [], charged: null });
-    // Told apart later, whatever the catalogue says by then.
+    // Distinguished later, even if the catalogue has changed by then.
     const { rows } = await sql<{ prices: unknown }>`
       select content -> 'prices' as prices from runs where kind = 'addons'`.execute(
       billing.api.database,
@@ -182,7 +182,7 @@ describe('the state of a purchase', () => {
       `/inbox_previews/invoiced_purchase_status?run_id=${bought.run_id}`,
     ])
       expectProblem(await billing.api.call('GET', `${other}${path}`, asB), 404, 'not_found');
-    // The right account, the wrong kind: AI credits were not what was bought.
+    // The right account, the wrong kind: the purchase was not of AI credits.
     for (const path of [
       `/addons/status/${bought.run_id}`,
       `/inbox_previews/invoiced_purchase_status?run_id=${bought.run_id}`,

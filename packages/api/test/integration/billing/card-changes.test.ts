@@ -1,4 +1,4 @@
-/** The card on file is never changed while a purchase runs, nor does one start while it is changed. */
+/** Purchases and changes of the card on file exclude each other. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import {
@@ -18,7 +18,7 @@ import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;
 let simulator: Simulator;
-/** What happens while the payment provider is asked to change the card. */
+/** Runs while the payment provider is asked to change the card. */
 let meanwhile: () => Promise<unknown>;
 
 beforeEach(async () => {
@@ -109,7 +109,7 @@ test.each([
 
 test.each([
   ['chargeDeclinedInsufficientFunds', 'funds'],
-  // What the issuer suspects is told nobody (`account-conventions.md` §4.9).
+  // An issuer's suspicion is never shown (`account-conventions.md` §4.9).
   ['chargeDeclinedLostCard', 'declined'],
 ])(
   'a card %s is declined in words for the customer, and charged by nothing',
@@ -179,7 +179,7 @@ test('an account is not closed while a purchase starts, and none starts once it 
           now: () => clock.nowMs,
           cardPaymentMs: 60_000,
         },
-        // What is bought is not looked at.
+        // The content of the purchase does not matter.
         {
           accountId: a.accountId,
           kind,

@@ -1,4 +1,6 @@
-/** The month's allowance of inbox previews: there from its first moment, brought by whoever records a run. */
+/**
+ * The month's allowance of inbox previews: there from its first moment, brought by the first call that records a run.
+ */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { giveAllowance } from '@sluice/database/credits/credits';
 import { untilLockWaiters } from '@sluice/database/testing/testing';
@@ -28,7 +30,7 @@ test('a month’s allowance is there in its first moment, before what was given 
   await record();
   world.api.clock.nowMs = APRIL_MS;
   await record({ preview_job_id: 'job-2' });
-  // The same call again, and one of a job before: nothing more.
+  // The same call again, and one of a job before: no further grant.
   await record({ preview_job_id: 'job-2' });
   expect((await grants()).toSorted()).toEqual([
     'goodwill: 10/0',
