@@ -1,4 +1,4 @@
-/** The files of the console: what is served, with which policy, and what happens where they are not there. */
+/** The files of the console: their paths, their policy, and the answers if they are missing. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

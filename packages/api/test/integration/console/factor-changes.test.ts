@@ -1,4 +1,6 @@
-/** Security: what is left of sessions as what they need changes: a factor is removed or reset, the account's rule changes. */
+/**
+ * Security: sessions after a change of their requirements. A factor is removed or reset, or the account's rule changes.
+ */
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -54,7 +56,7 @@ test('a session with one factor is over while the account requires two, and stay
   expect(await Promise.all([...old, ...halves].map(statusOf))).toEqual([401, 401, 401, 401]);
   expect(await statusOf(two.cookie)).toBe(200);
 
-  // What is so already is no change, and ends nothing.
+  // A setting that is so already is no change, and ends no session.
   api.clock.nowMs += 3_600_000;
   const after = await world.signIn(one.email);
   const again = await world.call('POST', `${rulePath()}/disable`, { cookie: after });

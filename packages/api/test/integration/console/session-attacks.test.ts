@@ -1,4 +1,4 @@
-/** Security: what a session in the console opens, to whom, from where, and for how long. */
+/** Security: the rights of a session in the console, its users, its origins, and its duration. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -109,7 +109,7 @@ test('the cookie is unreadable to scripts, for our pages alone, and by HTTPS for
   expect(answer.headers['set-cookie']).toMatch(
     /^sluice-80=\d+\.[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
   );
-  // What is kept does not open anything.
+  // The stored value does not open a session.
   const { rows } = await sql<{ kept: string }>`
     select string_agg(s::text, ' ') as kept from console_sessions s`.execute(world.api.database);
   expect(rows[0]?.kept).not.toContain(cookieOf(answer).split('.')[1]);

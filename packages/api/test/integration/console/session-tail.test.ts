@@ -1,6 +1,6 @@
 /**
- * Security: calls that go on for long in a session, over a real socket: a live tail, the upload of a file. They end with
- * the session, and with what its user may.
+ * Security: long calls in a session, over a real socket. They are a live tail and the upload of a file, and they end
+ * with the session, and with the rights of its user.
  */
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-/** Signing in to the console with a mailed code, from the address to an answer of both halves of the API. */
+/** Signing in to the console with a mailed code. From the address to an answer of both halves of the API. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

@@ -1,4 +1,4 @@
-/** Security: an invitation takes an address from nobody, and does not tell whose user it is. */
+/** Security: an invitation does not reserve an address, and does not show whose user it is. */
 import { openUserSession } from '@sluice/database/users/session-openings';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -54,7 +54,7 @@ test('two accounts may invite one address: the code leads to the later, and afte
   expect(latest.statusCode).toBe(200);
   expect(await accountOf(email)).toBe(a.accountId);
   clock.nowMs += 3_600_000;
-  // Active there, whatever another account does since.
+  // Active there, for every later change of another account.
   const { id } = latest.json().user;
   await sql`update users set updated_at = now() + interval '9 years' where account_id = ${b.accountId}`.execute(
     world.api.database,
@@ -63,7 +63,7 @@ test('two accounts may invite one address: the code leads to the later, and afte
   await world.api.call('DELETE', `${usersOf(a)}/${id}`, { key: a.token });
   clock.nowMs += 3_600_000;
   expect(await accountOf(email)).toBe(b.accountId);
-  // Who was removed and is a user elsewhere may be invited again, which takes nobody away.
+  // A removed user who is a user elsewhere may be invited again, which removes them from no account.
   expect((await invite(a, email)).json().user).toMatchObject({ id, status: 'invited' });
   clock.nowMs += 3_600_000;
   expect(await accountOf(email)).toBe(b.accountId);
@@ -84,7 +84,7 @@ test('an address that is a user’s of another account is answered as any other,
   await world.relay();
   expect([mailsTo(email).length, mailsTo(unknown).length]).toEqual([0, 1]);
   expect(await accountOf(email)).toBe(b.accountId);
-  // Of its own account an address is told.
+  // The state of an address in its own account is shown.
   expectProblem(await invite(b, email), 422, 'validation_failed');
 });
 

@@ -20,7 +20,7 @@ afterAll(() => world.close());
 const { enrolled } = secondFactorsOf(() => world);
 const BY_SYSTEM = { actor: { type: 'system' } } as const;
 
-/** Holds what `lock` locks until it is let go, after `last`. */
+/** Holds the locks of `lock` until they are released, after `last`. */
 async function hold(lock: (transaction: Transaction) => Promise<unknown>) {
   const held = Promise.withResolvers<void>();
   const letGo = Promise.withResolvers<(transaction: Transaction) => Promise<unknown>>();

@@ -1,4 +1,4 @@
-/** Security: who may invite, change and remove users, and what becomes of their sessions. */
+/** Security: the rights to invite, change and remove users, and the end of their sessions. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -245,7 +245,7 @@ test('an invitation that is sent twice under one key is one, and a hundred a day
   );
   await world.relay();
   expect(world.mails.filter(({ to }) => to === email)).toHaveLength(1);
-  // The invitations of the tests before count too: a day later none does.
+  // The invitations of the tests before count too. A day later they do not.
   world.api.clock.nowMs += 86_400_000;
   const tomorrow = await world.signIn(address);
   const invitations = await Promise.all(Array.from({ length: 102 }, () => invite(tomorrow)));
