@@ -1,4 +1,4 @@
-/** What a trace tells of events and of reporting events, and what it leaves open. */
+/** Traces of events and of reporting events, and their gaps. */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';

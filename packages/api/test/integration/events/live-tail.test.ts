@@ -1,4 +1,4 @@
-/** The live tail over real sockets: what a reader gets, and what one that is slow, gone or revoked costs. */
+/** The live tail over real sockets: the lines of a reader, and the cost of one that is slow, gone or revoked. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TailLine } from '@sluice/domain/operations/tail';
@@ -80,7 +80,7 @@ const line = (name: string, changes: Partial<TailLine> = {}): TailLine => ({
 const tell = (environmentId: number, lines: TailLine[], dropped = 0): void =>
   listeners.get(lineTopic(environmentId))?.(JSON.stringify({ dropped, lines }));
 
-/** More than any socket's buffers, a little at a time: what does not fit is dropped. */
+/** More than any socket's buffers, a little at a time: lines that do not fit are dropped. */
 async function fillSockets(): Promise<void> {
   for (let round = 0; round < 200; round++) {
     tell(
@@ -252,7 +252,7 @@ test('while the other processes cannot be heard a tail is refused, and nobody is
   }
 });
 
-// Security: what a tail shows is as private as what any other call of the key does.
+// Security: a tail's lines are as private as the answers to any other call of the key.
 test('a silent tail has comments, and ends within a second once its key is revoked', async () => {
   await insertKey(api.database, api.a.environmentId, 'app', 'short_lived');
   vi.useFakeTimers({ toFake: ['setInterval'] });

@@ -1,4 +1,4 @@
-/** Counts over time: what workers wrote is added up by step, by name and by webhook, of one's own workspace alone. */
+/** Counts over time: the workers' rows are added up by step, by name and by webhook, of one's own workspace alone. */
 import {
   deleteOldMinutes,
   writeMinutes,
