@@ -1,4 +1,4 @@
-/** The real process: what an operator starts, asks and stops. */
+/** The real process, as an operator starts, checks and stops it. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';

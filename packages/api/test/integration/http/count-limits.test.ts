@@ -1,4 +1,4 @@
-/** What there may be only so many of: the last one is made once, whoever asks at the same time. */
+/** Limits on the number of objects: the last one is made once, for any number of callers at the same time. */
 import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/accounts/account';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';

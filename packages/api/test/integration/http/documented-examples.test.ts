@@ -1,4 +1,4 @@
-/** Every example of a request in the API's own document is taken by the API as it stands. */
+/** Every example of a request in the API's own document. The API takes each as it stands. */
 import { keepSignupCode } from '@sluice/database/accounts/signups';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -47,7 +47,7 @@ function examplesOf({ method, path }: Operation): readonly object[] {
     .flatMap(({ schema }) => of(schema));
 }
 
-/** What no document can know: a secret and a workspace of the caller's own. */
+/** Values that no document can have: a secret and a workspace of the caller's own. */
 const filledIn = (example: object): object => ({
   ...example,
   ...('client_secret' in example && { client_secret: api.a.token }),
@@ -74,7 +74,7 @@ const PROVIDER_AWAY: Readonly<Record<string, number>> = {
 test('each operation that takes a body has an example of one, which the API takes', async () => {
   const operations = listOperations(api)
     .filter(({ takesBody }) => takesBody)
-    // What changes comes last: a webhook that is disabled takes no more of the others.
+    // Operations with a change come last: a webhook that is disabled takes no more of the others.
     .toSorted((one, other) => one.method.localeCompare(other.method));
   const refused: unknown[] = [];
   for (const operation of operations) {

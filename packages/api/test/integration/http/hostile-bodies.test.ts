@@ -1,4 +1,4 @@
-/** Whatever a client sends as a body, on every operation: a documented answer that names the field, never a 500. */
+/** Hostile bodies on every operation. They get a documented answer that names the field, never a 500. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import type { ApiUnderTest } from '../support/api-under-test.ts';

@@ -1,4 +1,4 @@
-/** Whatever a client sends in a path or a query, on every operation: a documented answer that names the field, never a 500. */
+/** Hostile paths and queries on every operation. They get a documented answer that names the field, never a 500. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiUnderTest } from '../support/api-under-test.ts';
 import { fillPath, type Operation } from '../support/every-operation.ts';
@@ -44,12 +44,12 @@ test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
           return RAW_TEXTS.includes(text) ? text : encodeURIComponent(text);
         });
         const answer = await call(operation, url, bodyOf(operation));
-        // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
+        // An empty segment or "..": another path, or an invalid one. Half a percent sign: no path at all.
         if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
         // ".." in place of a webhook is the path of all deliveries.
         if (text === '%2e%2e' && operation.path.endsWith('/{webhook_id}/deliveries')) continue;
-        // 403 of what only the staff may call, whatever it names; 422 where the body, which is refused
-        // for fields of other operations, is read before a plan is looked up in the catalogue.
+        // 403 for calls of the staff, with every path; 422 if the body, which is refused for fields of other
+        // operations, is read before a plan is looked up in the catalogue.
         const statuses = operation.path.endsWith('/plans/{plan_id}') ? [403, 404, 422] : [403, 404];
         expectDocumented({ ...operation, statuses }, answer, { spoiled, text });
       }
@@ -125,7 +125,7 @@ test('in every part of every page token', async () => {
       expectDocumented(operation, answer, given);
       return answer;
     };
-    // Otherwise nothing below would come as far as the database.
+    // Otherwise the values below would not come as far as the database.
     expect((await send(position)).statusCode).toBe(200);
     for (const place of position.keys())
       for (const value of [...TEXTS.filter((text) => text.length < 300), ...BEYOND])

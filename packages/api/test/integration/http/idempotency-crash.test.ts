@@ -1,6 +1,7 @@
 /**
- * An API that dies after its change is committed and before it has answered: the same call, with the same
- * `Idempotency-Key`, changes nothing more and is answered as the first one would have been.
+ * An API that dies between the commit and the answer.
+ *
+ * The same call, with the same `Idempotency-Key`, makes no further change and gets the answer of the first one.
  */
 import { hashCode } from '../../../src/accounts/signup-code.ts';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -53,7 +54,7 @@ async function dyingBeforeItsAnswer<Answer>(call: () => Promise<Answer>): Promis
   }
 }
 
-/** Said twice, these are as said once. */
+/** Sent twice, these have the effect of one call. */
 const REPEATABLE = [
   '/v1/reporting_webhooks/{webhook_id}/probe',
   '/v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel',
@@ -82,10 +83,10 @@ test(
       else expect(first.statusCode, shown).toBe(waitingStatus);
       if (after === before) continue;
       changed += 1;
-      // Times would differ, and so would whatever is drawn or counted.
+      // Times would differ, and so would drawn and counted values.
       api.clock.nowMs += 1_000;
       const isRepeatable = REPEATABLE.includes(operation.path);
-      // Nothing is kept of what only says how something shall be; the lock runs out, and it is said again.
+      // No answer is kept for a call that only sets a state; the lock runs out, and the call runs again.
       if (isRepeatable) api.clock.nowMs += 60_000;
       const again = await call();
       expect(again.statusCode, `${shown} ${again.body}`).toBe(first.statusCode);
@@ -157,7 +158,7 @@ test(
     );
     const accountId = rows[0]!.id;
     await insertToken(database, accountId, token);
-    // Whoever wants to keep an answer waits for the test.
+    // A transaction that wants to keep an answer waits for the test.
     await sql`
     create function wait_for_the_test() returns trigger language plpgsql as
       'begin perform pg_advisory_xact_lock(4242); return new; end'`.execute(database);

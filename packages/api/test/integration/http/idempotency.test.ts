@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: the same call again is answered as the first time and does nothing. */
+/** `Idempotency-Key`: the same call again gets the first answer and has no further effect. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -172,7 +172,7 @@ test('I38: what a narrower token may not make or rotate is not sent to it again'
   expect((await rotate('sa_live_of_both')).body).toBe(rotated.body);
 });
 
-// Security: a mailed code has six digits, and who guesses at one must be counted.
+// Security: a mailed code has six digits, and guesses at one must be counted.
 test('I38: strangers share no key: who sends another body is answered as if the key were new', async () => {
   const start = (email: string) =>
     api.app.inject({

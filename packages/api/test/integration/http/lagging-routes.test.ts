@@ -1,4 +1,7 @@
-/** Which calls a replica answers: their statements reach it, and their answers say so. With a replica that says what it is asked. */
+/**
+ * Calls that a replica answers: their statements reach it, and their answers show it. The replica of the test records
+ * its statements.
+ */
 import type { Database } from '@sluice/database/connection/connection';
 import { createFallingBackDatabase } from '@sluice/database/connection/read-replica';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -33,7 +36,7 @@ beforeAll(async () => {
       return api.database.executeQuery(...given);
     },
   } as Database;
-  // What the replica refused would be asked of one that is not there.
+  // A statement that the replica refused would go to a primary that is not there.
   const nowhere = { executeQuery: () => Promise.reject(new Error('asked of the primary')) };
   replica = createFallingBackDatabase(nowhere as unknown as Database, counted, (error) =>
     fallbacks.push(error),
@@ -110,7 +113,7 @@ test('what is known to be too old is not read, nor what a caller has just change
   expect(staleness(await api.call('GET', '/v1/imports'))).toBe('0');
   isFresh = true;
   const webhook = { name: 'w', endpoint: 'https://example.com/hook', events: ['event'] };
-  // A change that is refused is none.
+  // A change that is refused does not count.
   expect((await api.call('POST', '/v1/reporting_webhooks', { body: {} })).statusCode).toBe(400);
   expect(staleness(await api.call('GET', '/v1/imports'))).toBe(String(BOUND_MS));
   const made = await api.call('POST', '/v1/reporting_webhooks', { body: webhook });

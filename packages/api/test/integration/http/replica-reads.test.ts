@@ -16,7 +16,7 @@ import { startProcess } from '../support/process-under-test.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };
 const TEST_TIMEOUT_MS = 180_000;
-/** Longer than a test takes: the replica counts as fresh also while it applies nothing. */
+/** Longer than a test takes: the replica counts as fresh also while it applies no log. */
 const LONG_MS = 600_000;
 const SHORT_MS = 500;
 const NAME = 'sluice';
@@ -28,7 +28,7 @@ const OTHER_TOKEN = 'sa_sandbox_other';
 
 beforeAll(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-replica-'));
-  // Whoever runs Postgres for root must pass through.
+  // The account that runs Postgres for root must pass through.
   await chmod(directory, 0o711);
   postgres = await startReplicatedPostgres(directory, async (primary) => {
     await primary.createDatabase(NAME);
@@ -129,7 +129,7 @@ test(
       expect(elses).toMatchObject({ status: 200, staleness: String(LONG_MS) });
       expect(elses.text).not.toContain('made by its caller');
     }
-    // A call that was refused has changed nothing.
+    // A call that was refused has made no change.
     expect((await one.makeKey(OTHER_TOKEN, '')).status).toBe(422);
     expect((await other.auditLog(OTHER_TOKEN)).staleness).toBe(String(LONG_MS));
 

@@ -76,7 +76,7 @@ async function breakReads({ database }: ApiUnderTest, plpgsql: string): Promise<
   );
 }
 
-/** What ends each connection to the port with a reset. */
+/** Ends each connection to the port with a reset. */
 async function startResetting(port: number): Promise<void> {
   const server = createServer((socket) => void socket.resetAndDestroy());
   server.listen(port, '127.0.0.1');
@@ -214,7 +214,7 @@ describe('failures of our own', () => {
 
   test('a response that does not match its schema never leaves', async () => {
     const own = await startOwn();
-    // More than a number of JSON can say.
+    // More than a number of JSON can hold.
     await sql`
       insert into people_counts (environment_id, people)
       values (${own.a.environmentId}, ${String(2n ** 53n)})`.execute(own.database);

@@ -26,7 +26,7 @@ test('calls on connections that are kept are answered to the end, and told that 
   const { url: databaseUrl } = await createTestDatabase();
   const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
   const clients = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
-  // Nobody waits for an answer here. They are cut in the end.
+  // These clients wait for no answer. They are cut in the end.
   const idle = [connect(api.port), connect(api.port).setNoDelay()];
   for (const socket of idle) socket.on('error', () => {});
   onTestFinished(() => [...clients, ...idle].forEach((client) => client.destroy()));
