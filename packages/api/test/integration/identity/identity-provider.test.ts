@@ -1,4 +1,4 @@
-/** The identity provider of an account: who may set it, what it must be, and what of it is seen. */
+/** The identity provider of an account: the rights to set it, its rules, and its visible fields. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { domainRecordText } from '../../../src/identity/domain-records.ts';
@@ -96,13 +96,13 @@ test('a domain is proved by a TXT record that names the account, and is one acco
   expect(refused.json().detail).toContain(
     `TXT record _sluice.unproved.example to ${domainRecordText(SECRET, one.accountId)}`,
   );
-  // The record of another account proves nothing.
+  // The record of another account is no proof.
   const domain = proved(other);
   expect((await world.put(one, { ...SETTINGS, email_domains: [domain] })).statusCode).toBe(422);
   expect((await world.put(other, { ...SETTINGS, email_domains: [domain] })).statusCode).toBe(200);
   world.prove(one, domain);
   expectProblem(await world.put(one, { ...SETTINGS, email_domains: [domain] }), 409, 'conflict');
-  // What is proved stays, whatever becomes of the record.
+  // A proved domain stays, even if the record changes.
   world.records.clear();
   expect((await world.put(other, { ...SETTINGS, email_domains: [domain] })).statusCode).toBe(200);
 });
@@ -158,7 +158,7 @@ test('a provider is required only after an account_admin has signed in by it, an
   expect((await world.put(tenant, { ...moved, required: false })).statusCode).toBe(409);
   expect((await world.put(tenant, settings)).statusCode).toBe(200);
   expect((await world.put(tenant, { ...moved, required: false })).statusCode).toBe(200);
-  // The other issuer has been tried by nobody.
+  // The other issuer has not been tried.
   expectProblem(await world.put(tenant, moved), 409, 'conflict');
 });
 

@@ -1,4 +1,4 @@
-/** Security: what an attacker tries at a sign-in by an identity provider opens nothing. */
+/** Security: attacks on a sign-in by an identity provider open no session. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** After a sign-in by a provider: the screen that was asked for, the sign-out, and what ends the session. */
+/** After a sign-in by a provider: the requested screen, the sign-out, and the end of the session. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkDueDomains } from '../../../src/identity/check-domains.ts';
@@ -128,7 +128,7 @@ test('who signed in by a code is not sent to the provider', async () => {
   expect((await signOut(await world.signIn(email))).statusCode).toBe(204);
 });
 
-// Security: whoever reads the database learns nothing of the person from it, nor can anything be done with it.
+// Security: a reader of the database cannot learn about the person from it, nor use it.
 test('the ID token is kept so that the cookie alone opens it', async () => {
   const { provider, email } = await newUser();
   const answer = await world.signInBy(provider, email, { secret_attribute: 'of the person' });
@@ -153,7 +153,7 @@ test('a domain that is taken out ends the sessions that came by it, and those al
   const gone = sessionOf(await world.signInBy(provider, email));
   const kept = sessionOf(await world.signInBy(provider, `grace@${other}`));
   const byCode = await world.signIn(email);
-  // By the address that the provider named, whatever address the user has.
+  // By the address that the provider named, for every address of the user.
   const moved = sessionOf(
     await world.signInBy(provider, `grace@${other}`, {
       sub: `sub of grace@${other}`,
@@ -254,7 +254,7 @@ test('a domain stays proved by the record that proved it, also after API_SECRET 
   world.records.set(`_sluice.${domain}`, [current]);
   await checkAgain(domain);
   expect(await domains()).toEqual([{ text: current, missing: 0 }]);
-  // The record of another account is none.
+  // The record of another account does not count.
   world.records.set(`_sluice.${domain}`, [domainRecordText(SECRET, tenant.accountId + 1)]);
   await checkAgain(domain);
   expect(await domains()).toEqual([{ text: current, missing: 1 }]);

@@ -25,7 +25,7 @@ test('a user of a domain with a provider is offered it, signs in there, and has 
   const { email, userId } = await world.insertUser(tenant, 'member', `ada@${domain}`);
   const host = new URL(provider.issuer).host;
   expect(await lookUp(email)).toEqual({ name: host, required: false });
-  // The domain alone counts: whose address it is nobody learns.
+  // The domain alone counts: the answer does not show whose address it is.
   expect(await lookUp(`nobody@${domain.toUpperCase()}`)).toEqual({ name: host, required: false });
   expect(await lookUp(`ada@mail.${domain}`)).toBeNull();
 
@@ -128,7 +128,7 @@ test('an invited user is active from the first sign-in, and a removed one is ref
   expect((await meOf(sessionOf(answer))).statusCode).toBe(401);
   expectProblem(await world.signInBy(provider, email, { sub: '1' }), 403, 'forbidden');
   await invite();
-  // Whoever has the address now.
+  // The present owner of the address.
   expect((await world.signInBy(provider, email, { sub: '2' })).statusCode).toBe(204);
 });
 
@@ -174,7 +174,7 @@ test('where two factors are required the provider counts as two only if the acco
   expect((await world.put(tenant, { ...settings, counts_as_two_factors: true })).statusCode).toBe(
     200,
   );
-  // What the session rests on has changed.
+  // The requirements of the session have changed.
   expect((await meOf(sessionOf(given))).statusCode).toBe(401);
   const whole = sessionOf(await world.signInBy(provider, `ada@${domain}`));
   expect((await meOf(whole)).statusCode).toBe(200);
@@ -213,7 +213,7 @@ test('where the provider is required no mailed code and no token opens a session
   expect((await meOf(byProvider)).statusCode).toBe(200);
 
   expect(await lookUp(email)).toMatchObject({ required: true });
-  // A code that was mailed before; and none is mailed any more.
+  // A code that was mailed before; and no further code is mailed.
   expectProblem(await world.giveCode(email, early), 403, 'forbidden');
   const mails = world.mails.length;
   await world.call('POST', '/console/session/code', { body: { email } });
@@ -221,7 +221,7 @@ test('where the provider is required no mailed code and no token opens a session
   expect(world.mails).toHaveLength(mails);
   const refused = await world.call('POST', '/console/session', { body: { token: tenant.token } });
   expectProblem(refused, 403, 'forbidden');
-  // Programs go on, and lift it where the provider is gone for good.
+  // Programs go on, and lift it if the provider is gone for good.
   expect((await world.put(tenant, settings)).statusCode).toBe(200);
   // An address gets three codes an hour.
   world.api.clock.nowMs += 3_600_000;
