@@ -1,4 +1,4 @@
-/** Imports that are made over HTTP: from a URL, from a file; what is refused before and in the middle of it. */
+/** Imports that are made over HTTP from a URL or a file. Some are refused before it or in the middle of it. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { sql } from 'kysely';
@@ -155,7 +155,7 @@ describe('making an import', () => {
     expect(await importCount()).toBe(before);
   });
 
-  // Whoever gets a 200 must not have to find out that half of it was left out.
+  // A caller who gets a 200 must not have to find out that half of it was left out.
   test.each([
     ['two files', FIELDS, [CSV, CSV]],
     [
@@ -196,7 +196,7 @@ describe('making an import', () => {
   });
 });
 
-// All workspaces share one Postgres: what waits to be imported must not fill it.
+// All workspaces share one Postgres: files that wait to be imported must not fill it.
 describe('a workspace whose imports do not end', () => {
   /** As many as are wanted, in workspace `environmentId`. */
   const insertUnfinished = async (environmentId: number, count: number, sizeBytes: number) => {
