@@ -19,7 +19,7 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
 }
 
-/** With each shared answer where it is pointed at. */
+/** With each shared answer in the place of its reference. */
 function resolved(shared: Document): Document {
   const { responses } = shared.components as unknown as { responses: Record<string, object> };
   return JSON.parse(JSON.stringify(shared), (_, value: { $ref?: string } | null) => {
@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What its screens of billing and users read beside, and the account's identity provider (`docs/guides/manage/sign-in.md`). */
+/** Routes for its screens of billing and users, and for the identity provider (`docs/guides/manage/sign-in.md`). */
 const OF_CONSOLE: ReadonlySet<string> = new Set([
   'GET /v1/accounts/:account_id/identity_provider',
   'PUT /v1/accounts/:account_id/identity_provider',
@@ -196,7 +196,7 @@ describe('/openapi.json', () => {
     }
   });
 
-  // Clients that check answers would refuse what a later version adds.
+  // Clients that check answers would refuse the fields of a later version.
   test('answers may gain fields, and a body says where it refuses what it does not know', () => {
     const responses = Object.values(apiPaths).flatMap((methods) =>
       Object.values(methods).map((operation) => operation['responses']),

@@ -1,4 +1,4 @@
-/** The description and the reference are sent compressed, and not again to who has them. */
+/** The description and the reference are sent compressed. A client that has them gets 304. */
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
