@@ -1,4 +1,4 @@
-/** What has grown old is cleared away; what somebody still waits for is not, however old. */
+/** Old rows are cleared away. Rows that a caller still waits for stay, at any age. */
 import { appendToOutbox, clearOutbox, finishOutbox } from '@sluice/database/changes/outbox';
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';

@@ -1,4 +1,4 @@
-/** Who goes from a trial to the Builder plan is charged for nothing afterwards, by nobody. */
+/** A downgrade from a trial to the Builder plan ends all charges. */
 import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
@@ -35,7 +35,7 @@ beforeEach(async () => {
     onFailure: (_entry, error) => failures.push(error),
   });
 
-  // As somebody who sells gives a trial: at the payment provider, and the payment provider's event has told of it.
+  // As a seller gives a trial: at the payment provider, and the payment provider's event has come.
   const { accountId } = api.a;
   const made = await provider.createCustomer({ accountId, name: 'A', email: 'a@example.com' }, 'a');
   if (made.outcome !== 'ok') throw new Error(made.outcome);

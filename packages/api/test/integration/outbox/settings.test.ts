@@ -1,4 +1,4 @@
-/** Settings of the API whose effect is seen outside of it, set as an operator sets them. */
+/** Settings of the API whose effect is visible outside of it. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

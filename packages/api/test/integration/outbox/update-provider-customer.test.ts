@@ -1,4 +1,6 @@
-/** What stands on an account's invoices reaches the payment provider, by the outbox, in the end as it is. */
+/**
+ * An account's invoice data reaches the payment provider by the outbox. In the end the provider has the present values.
+ */
 import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import {
   createStripeProvider,
@@ -167,7 +169,7 @@ test('words that overtake each other on the way leave the newest at the payment 
   await relayTo(provider)();
   await setAddress({ city: 'Older' });
   let isHeld = true;
-  // The first telling is slow: a newer one is told, whole, before it arrives.
+  // The first update is slow: a newer one is sent, whole, before it arrives.
   const slow: Pick<PaymentProvider, 'updateCustomer'> = {
     async updateCustomer(...rest) {
       if (isHeld) {
