@@ -81,7 +81,7 @@ describe('GET /v1/customers/{id}/activities', () => {
 
   test('shows what came and occurred in the last thirty days, newest first', async () => {
     const answer = await api.call('GET', `${PATH}/activities`);
-    // Of one instant what came last is first.
+    // Of one instant the latest arrival is first.
     expect(idsOf(answer)).toEqual(['e3', 'e2', 'e1', 'edge']);
     expect(answer.json().next).toBe('');
     expect(answer.json().activities[2]).toEqual({

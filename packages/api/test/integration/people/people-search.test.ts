@@ -1,4 +1,6 @@
-/** People by how their identifiers begin, events with their bodies, and what an attribute was. */
+/**
+ * Search of people by the beginning of an identifier. Also events with their bodies, and an attribute's earlier values.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import {
