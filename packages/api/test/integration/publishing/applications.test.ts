@@ -1,4 +1,4 @@
-/** Applications: whose they are, what an endpoint may be, and what the portal of one opens. */
+/** Applications: their owners, the settings of an endpoint, and the reach of their portal. */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
