@@ -1,4 +1,4 @@
-/** What charges the card on file is refused before it starts where nothing could pay for it. */
+/** A purchase without a means of payment is refused before it starts. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import {

@@ -31,7 +31,7 @@ describe('what is refused before anything is started', () => {
     [{ llm: { quantity: -1_000 } }, 'llm.quantity must be at least 1000'],
     [{ llm: { quantity: 999 } }, 'llm.quantity must be at least 1000'],
     [{ llm: { quantity: 2_000_000 } }, 'llm.quantity must be a multiple'],
-    // The bounds of an integer of JavaScript are nobody's.
+    // The bounds of an integer of JavaScript are no bounds of a field.
     [{ llm: { quantity: 1e18 } }, /^llm\.quantity must be at most \d{7,10}$/],
     [{ llm: { quantity: -1e18 } }, /^llm\.quantity must be at least 1000$/],
     [{ sms: { quantity: 1 } }, 'sms is not a field'],

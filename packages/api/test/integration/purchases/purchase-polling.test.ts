@@ -1,4 +1,4 @@
-/** What is asked a thousand times while a purchase runs. */
+/** Calls that come a thousand times while a purchase runs. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
 import {

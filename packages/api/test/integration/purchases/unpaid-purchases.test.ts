@@ -1,4 +1,4 @@
-/** How many card purchases of one account may wait to be paid. */
+/** The limit of one account's card purchases that wait to be paid. */
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { UNPAID_COUNT_MAX } from '../../../src/billing/start-purchase-workflow.ts';
@@ -43,7 +43,10 @@ test('of 30 different card purchases that start at the same moment 20 are made',
   expect(await billing.countPurchases()).toBe(UNPAID_COUNT_MAX);
 });
 
-/** Not by `call`, which expects an answer: without a worker nobody makes the invoice, so one that is made answers 503. */
+/**
+ * Not by `call`, which expects an answer: without a worker the invoice is never made, so a start that succeeds answers
+ * 503.
+ */
 const startCardPurchase = (billing: Billing, quantity: number) =>
   billing.api.app.inject({
     method: 'POST',
