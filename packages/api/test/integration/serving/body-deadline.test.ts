@@ -40,7 +40,7 @@ test('a file may take as long as it takes', async () => {
   socket.write(
     `Content-Type: multipart/form-data; boundary=b\r\nContent-Length: ${fields.length + file.length}\r\n\r\n${fields}`,
   );
-  // Only time can show that nothing ends it.
+  // Only time can show that it is not ended.
   await new Promise((resolve) => setTimeout(resolve, 3 * TIMEOUT_MS));
   socket.write(file);
   await once(socket, 'data');

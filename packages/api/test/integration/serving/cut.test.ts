@@ -1,4 +1,7 @@
-/** A sender of a file or a reader of the live tail that goes away at any stage: the work ends, and what was held is free. */
+/**
+ * Senders of files and readers of the live tail that go away. At any stage the work ends, and its memory and places are
+ * free.
+ */
 import { connect, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -65,7 +68,7 @@ const headOf = (line: string, headers: Readonly<Record<string, string>>): string
 async function upload(name: string, file: Buffer): Promise<Transport> {
   const { payload, headers } = await form(FIELDS, file);
   const sized = { ...headers, 'content-length': String(payload.length + 1) };
-  // It has said that more will come, so that none of them is ever whole.
+  // Its head announces more bytes, so that no part of it is ever whole.
   return { name, bytes: Buffer.concat([Buffer.from(headOf('POST /v1/imports', sized)), payload]) };
 }
 async function transports(): Promise<Transport[]> {
@@ -86,7 +89,7 @@ interface Cut {
   readonly sentShare: number;
   readonly waitMs: number;
   readonly isReset: boolean;
-  /** Reads nothing of its answer. */
+  /** Does not read its answer. */
   readonly isSlow: boolean;
 }
 
@@ -110,7 +113,7 @@ const line: TailLine = {
   details: {},
 };
 
-/** What readers of the tail are told all the time. */
+/** Lines that readers of the tail get all the time. */
 const tell = (): void => {
   const { environmentId } = api.a;
   const text = JSON.stringify({ lines: Array(20).fill(line), dropped: 0 });
@@ -133,7 +136,7 @@ const keptCount = async (): Promise<number> => {
   return Number(rows[0]?.count);
 };
 
-/** No connection, no reader, nothing kept, and an event loop with nothing to do. */
+/** No connection, no reader, no stored row, and an idle event loop. */
 const isIdle = () =>
   vi.waitFor(
     async () => {
