@@ -1,4 +1,4 @@
-/** Every kind of credential that there is, in force and not, with what it lets its caller be. */
+/** Every kind of credential, in force and not, with its caller's rights. */
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
@@ -26,9 +26,9 @@ export interface Credential {
   readonly name: string;
   /** Absent: the header is not sent. */
   readonly authorization?: string;
-  /** Absent: it opens nothing. */
+  /** Absent: it is not in force. */
   readonly opens?: 'app_key' | TokenHolder;
-  /** That of A unless it is said. */
+  /** A's account by default. */
   readonly in?: AccountInPath;
 }
 
@@ -81,7 +81,7 @@ const ADMIN_OF_B: TokenHolder = { ...ADMIN, of: 'b', scopes: ['usage:write'] };
 
 const basic = (text: string): string => `Basic ${btoa(text)}`;
 
-/** Those that are sent as they were given. */
+/** Credentials that are sent as they were given. */
 const GIVEN: readonly Credential[] = [
   { name: 'none' },
   { name: 'an empty header', authorization: '' },

@@ -1,7 +1,7 @@
 /**
- * Who may call which route, written down once more, apart from the routes: what `access-matrix.test.ts` holds them to.
+ * Callers of each route, written down once more, apart from the routes.
  *
- * A route that is not here fails that test. GET stands for HEAD too.
+ * `access-matrix.test.ts` holds the routes to them. A route that is not here fails that test. GET stands for HEAD too.
  */
 
 /** The least that opens a route. */
@@ -10,7 +10,7 @@ export type Opener =
   | 'anybody'
   /** No credentials, but only our own pages may call it. */
   | 'page'
-  /** A session in the console; no token, of whatever role. */
+  /** A session in the console; no token, of any role. */
   | 'session'
   | 'app_key'
   /** A token of a service account with this role or a higher one. */
@@ -139,7 +139,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     'GET /v1/feeds/:name',
     'PUT /v1/feeds/:name',
     'DELETE /v1/feeds/:name',
-    // A key passes the guard, and is told that it is for the portal.
+    // A key passes the guard, and is refused because the route is for the portal.
     'GET /portal/session',
     'DELETE /portal/session',
     'GET /v1/workspaces',
@@ -219,7 +219,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
   'fleet:read': ['GET /v1/fleet'],
 };
 
-/** `GET /v1/…` to what opens it. */
+/** `GET /v1/…` → the credential that opens it. */
 export const OPENERS: ReadonlyMap<string, Opener> = new Map(
   Object.entries(ROUTES_BY_OPENER).flatMap(([opener, routes]) =>
     routes.map((route) => [route, opener as Opener] as const),

@@ -1,4 +1,4 @@
-/** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
+/** The API over a real, empty database, with a test clock. The database has two workspaces of two accounts. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import {
   createStripeProvider,
@@ -36,7 +36,7 @@ export interface Tenant {
   readonly key: string;
   /** Of a service account that may do everything in the account. */
   readonly token: string;
-  /** A Pipelines key that nothing is called with, to be changed. */
+  /** A Pipelines key for changes, which no call uses. */
   readonly spareCredentialId: number;
 }
 
@@ -96,7 +96,7 @@ export async function startApi(
     readTextRecords: async () => [],
     demoHosts: [],
     operatorAccountIds: [],
-    // None is there: what is read of it by a look at the fleet is left out.
+    // There is no broker: a look at the fleet leaves its part out.
     openFleetBroker: () => Promise.reject(new Error('no broker here')),
     consoleIntakeUrl: 'http://127.0.0.1:8080',
     showsProbeDetails: true,
@@ -121,7 +121,7 @@ export async function startApi(
       sharePercent: 25,
       monotonicNow: () => clock.nowMs,
     }),
-    // Ends by itself: whoever tries every operation waits for each answer's end.
+    // Ends by itself: a test of every operation waits for each answer's end.
     tailDurationMsMax: 1,
     encryptedText,
     newSecret: () => `secret-${String(++secretCount).padStart(4, '0')}-of-${'0'.repeat(20)}`,
@@ -165,7 +165,7 @@ export async function startApi(
     encryptedText,
     a,
     b,
-    /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */
+    /** Calls as workspace A unless another key is given. No input of a client may end in a 500. */
     async call(
       method: 'GET' | 'POST' | 'PUT' | 'DELETE',
       url: string,
@@ -193,7 +193,7 @@ export async function startApi(
 
 export const PROVIDER_EVENT_SECRET = 'whsec_test';
 
-/** No call of the API may need the payment provider to answer, as long as nothing was bought by card. */
+/** No call of the API may need the payment provider to answer, as long as there is no purchase by card. */
 const unreachableProvider = () =>
   createStripeProvider(
     openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 50 }),
@@ -271,7 +271,7 @@ export async function insertKey(
       from environments where environment_id = ${environmentId}`.execute(database);
 }
 
-/** A person with what is given; identifiers as the worker writes them. */
+/** A person with the given identifiers and attributes; identifiers as the worker writes them. */
 export async function insertPerson(
   database: Database,
   environmentId: number,

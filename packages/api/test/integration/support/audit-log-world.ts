@@ -29,7 +29,7 @@ export const CHANGE: RecordedChange<'account'> = {
 
 export const START_MS = Date.parse('2026-03-01T12:00:00.000Z');
 
-/** What {@link recordEntries} records, a second apart; entry n is ENTRIES[n - 1]. */
+/** The entries of {@link recordEntries}, a second apart; entry n is ENTRIES[n - 1]. */
 export const ENTRIES = [
   { change: {}, origin: {} },
   { change: { after: { website: 'a' } }, origin: { ipAddr: '::ffff:10.0.11.2' } },

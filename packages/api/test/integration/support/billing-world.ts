@@ -1,4 +1,4 @@
-/** An account that pays by invoice and may buy, and short ways to do so. */
+/** An account that pays by invoice, with helpers for its purchases. */
 import {
   finishPurchaseWorkflow,
   lockPurchaseWorkflow,

@@ -1,4 +1,4 @@
-/** Every operation that changes something, with what it takes to change it: for tests over all of them. */
+/** Every operation with a change, with its request: for tests over all of them. */
 import { sql } from 'kysely';
 import { insertToken, type ApiUnderTest } from './api-under-test.ts';
 import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
@@ -21,7 +21,7 @@ export async function insertChangeable(
 
 const STAFF = 'sa_staff';
 
-/** The request of an operation as A, or as staff where it is theirs. */
+/** The request of an operation as A, or as staff if it is theirs. */
 export const requestOf = (
   api: ApiUnderTest,
   operation: Operation,
@@ -38,7 +38,7 @@ export const requestOf = (
   ...(operation.takesBody && { payload: JSON.stringify(bodyOf(operation)) }),
 });
 
-/** All that are no reads, in an order in which what ends something comes after what needs it. */
+/** All operations that are no reads. An operation that ends an object comes after operations that need it. */
 export const listChanging = (api: ApiUnderTest): Operation[] =>
   listOperations(api)
     .filter(({ method, path }) => method !== 'GET' && !ELSEWHERE.includes(path))
@@ -51,7 +51,7 @@ const rankOf = ({ method, path }: Operation): number =>
 /** A token's last use is written beside the answer, whenever that is done. */
 const BESIDE_THE_ANSWER = ['last_used_at', 'last_used_ip'];
 
-/** Every row of every table but those of the keys themselves and of how many calls were made. */
+/** Every row of every table, without the rows of the keys themselves and of counts of calls. */
 export async function snapshotOf(api: ApiUnderTest): Promise<string> {
   const { rows: tables } = await sql<{ name: string }>`
     select c.relname as name from pg_class c
@@ -136,17 +136,20 @@ export async function prepareChange(
 function bodyOf(operation: Operation): object {
   if (operation.path.endsWith('/replays')) return { since: 0 };
   if (operation.path.endsWith('/secrets')) return {};
-  // What it says already would be no change.
+  // The present value would be no change.
   return purchaseOf(operation)?.body ?? ownedBody(operation, 'another');
 }
 
-/** What cannot be shown here: these need the payment provider to answer, its signature, or the mailed code (below). */
+/**
+ * Operations that cannot be shown here: they need the payment provider to answer, its signature, or the mailed code
+ * (below).
+ */
 const ELSEWHERE = [
   '/v1/accounts/{account_id}/billing/payment_method/default',
   '/v1/vendor_events',
   '/v1/account_signup/code',
 ];
-/** No worker runs here: the purchase is started, and what waits for its invoice or its end says so. */
+/** No worker runs here: the purchase is started, and calls that wait for its invoice or its end report it. */
 const WAITING: Readonly<Record<string, number>> = {
   'ai_credits/payment_intent': 503,
   'builder_credits/payment_intent': 503,

@@ -1,4 +1,4 @@
-/** Users who sign in to the console of an API under test, as a browser would. */
+/** Users who sign in to the console like a browser. */
 import type { Role } from '@sluice/domain/accounts/account';
 import type { InjectOptions } from 'fastify';
 import { sql } from 'kysely';
@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Tenant } from './api-under-test.ts';
 import { startSignups } from './signup-world.ts';
 
-/** Where `inject` calls, as a browser names it. */
+/** Address of `inject`, as a browser names it. */
 export const ORIGIN = 'http://localhost:80';
 
 const OF_THE_PAGE = { origin: ORIGIN, 'sec-fetch-site': 'same-origin' } as const;

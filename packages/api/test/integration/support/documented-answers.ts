@@ -1,6 +1,6 @@
 /**
- * Holds answers to the OpenAPI document that the API itself serves: what its schemas say is checked again, by a
- * validator of JSON Schema that knows nothing of ours.
+ * Holds answers to the OpenAPI document that the API itself serves. Its schemas are checked again, by a validator of
+ * JSON Schema that is independent of ours.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -22,13 +22,16 @@ interface Document {
   >;
 }
 
-/** What cannot be read, whatever it was for, as the document's own text has it; and `access-matrix.test.ts`'s answer. */
+/**
+ * Statuses of requests that cannot be read, for every operation, as in the document's own text; and
+ * `access-matrix.test.ts`'s answer.
+ */
 const OF_ANY_CALL: ReadonlySet<number> = new Set([400, 413, 415, 418]);
 
 /**
  * @returns checks one answer.
- * @throws Error (the check) where its body is not what the document says of that operation and status. An answer
- *   of no operation is none of the document's.
+ * @throws Error (the check) if its body does not fit the document's schema of that operation and status. An answer of
+ *   no operation is not in the document.
  */
 export function checkAgainst(document: object) {
   const { paths } = document as Document;
@@ -36,7 +39,7 @@ export function checkAgainst(document: object) {
   addFormats.default(ajv);
   ajv.addSchema(document, 'openapi');
   const templates = Object.keys(paths)
-    // What is spelt out goes before what a parameter could be.
+    // Literal segments go before parameters.
     .toSorted((one, other) => (one.match(/\{/g)?.length ?? 0) - (other.match(/\{/g)?.length ?? 0))
     .map((path) => ({
       path,

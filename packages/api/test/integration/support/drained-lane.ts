@@ -1,13 +1,13 @@
-/** What a worker has written down of a lane, without a worker. */
+/** A worker's writes to a lane, without a worker. */
 import { recordProgress, type AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import { claimLane, type LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import type { ApiUnderTest } from './api-under-test.ts';
 
-/** A first attempt that succeeded, and what else is said of it. */
+/** A first attempt that succeeded, with further fields. */
 type Attempted = Partial<AttemptRecord> & Pick<AttemptRecord, 'sequence'>;
 
-/** Claims the lane as a worker does, keeps how far it came and what it tried, and gives the lane back. */
+/** Claims the lane as a worker does, keeps its progress and its attempts, and gives the lane back. */
 export async function recordDrain(
   { database, clock }: ApiUnderTest,
   lane: LaneKey,

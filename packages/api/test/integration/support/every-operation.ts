@@ -1,4 +1,4 @@
-/** All operations of the API as its own document lists them, so that a test over "every route" cannot miss one. */
+/** All operations of the API as its own document lists them. So a test over "every route" cannot miss one. */
 import type { ApiUnderTest, Tenant } from './api-under-test.ts';
 
 interface Parameter {
@@ -13,7 +13,7 @@ export interface Operation {
   readonly pathParameters: readonly string[];
   readonly queryParameters: readonly string[];
   readonly takesBody: boolean;
-  /** What must be sent: a key of the app API, a token of a service account, or nothing. */
+  /** The credential that must be sent: a key of the app API, a token of a service account, or `nothing`. */
   readonly opensWith: 'app_key' | 'account_token' | 'nothing';
   /** Statuses that the document admits. */
   readonly statuses: readonly number[];
@@ -55,12 +55,12 @@ export function fillPath({ path }: Operation, valueOf: (parameter: string) => st
   return path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(valueOf(name)));
 }
 
-/** What the tenant sends to call it. */
+/** The tenant's credential for a call of it. */
 export function keyOf({ opensWith }: Operation, tenant: Tenant): string {
   return opensWith === 'account_token' ? tenant.token : tenant.key;
 }
 
-/** Bodies that operations take, where it is not the configuration of a reporting webhook. */
+/** Bodies of operations, except the configuration of a reporting webhook. */
 export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
   'POST /v1/imports': {
     import: {
@@ -156,7 +156,7 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
   },
 };
 
-/** Path parameters that say what to do and not to what: they are the same for everybody. */
+/** Path parameters that name an action and not an object: they are the same for everybody. */
 export const WORDS_IN_PATHS: Readonly<Record<string, string>> = {
   action: 'enable',
   credit_type: 'llm',

@@ -1,4 +1,4 @@
-/** An API whose every operation has something of A to name, and the texts that hostile clients send. */
+/** An API with an object of A for every operation, and hostile texts. */
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -23,7 +23,7 @@ import {
 /** Thousands of calls: more than the usual time on a machine that others use too. */
 export const SWEEP_TIMEOUT_MS = 300_000;
 
-/** What every operation that takes a body finds its own members in. */
+/** A body with members for every operation that takes one. */
 const CONFIGURATION = {
   name: 'a',
   endpoint: 'https://example.com',
@@ -162,12 +162,12 @@ export async function startHostileWorld() {
     occurredAt: '2026-02-28T10:00:00Z',
   });
   await insertTestReceipt(api.database, api.a.accountId, existing['id']!);
-  // DELETE last: it takes away what the others are tried on.
+  // DELETE last: it removes the objects that the others are tried on.
   const operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
   return {
     api,
     operations,
-    /** By path parameter, what A has. */
+    /** By path parameter, A's objects. */
     existing,
     /** As workspace or account A. */
     call: (operation: Operation, url: string, options: Parameters<ApiUnderTest['call']>[2] = {}) =>

@@ -1,4 +1,4 @@
-/** What the tests of imports send, and what of it is kept. */
+/** Files and forms for the tests of imports, and a look at the stored rows. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 

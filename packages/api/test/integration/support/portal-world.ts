@@ -1,4 +1,4 @@
-/** Links to the portal of an API under test, and the browsers that open them. */
+/** Links to the portal of an API under test. Also the browsers that open them. */
 import type { LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';

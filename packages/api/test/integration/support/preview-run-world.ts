@@ -1,4 +1,4 @@
-/** Runs of inbox previews that an account records and takes back over HTTP, and what its credits are then. */
+/** Runs of inbox previews that an account records and takes back. Over HTTP, with the account's credits afterwards. */
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach } from 'vitest';
@@ -12,7 +12,7 @@ interface AccountUnderTest {
   account: Tenant;
   /** A user of the account. */
   userId: number;
-  /** Where its runs are recorded. */
+  /** Path for recording its runs. */
   path: string;
 }
 

@@ -46,7 +46,7 @@ export function startProcess(
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
   return {
     child,
-    /** What it logged until it was ready. */
+    /** Its log lines until it was ready. */
     lines,
     /** Resolves to the address once the log says so. */
     async ready(): Promise<string> {

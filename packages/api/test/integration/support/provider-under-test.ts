@@ -1,4 +1,4 @@
-/** A simulated payment provider by the clock of an API under test, and our way to it. */
+/** A simulated payment provider by the clock of an API under test. Also our client of it. */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
 import {

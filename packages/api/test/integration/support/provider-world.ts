@@ -42,7 +42,7 @@ export async function startProviderWorld(changes: Changes = {}) {
     expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status: 200 });
     return { url: answer.json().url as string, cookie: cookieNamed(answer, 'sluice-sign-in-80') };
   };
-  /** Hands in what the browser came back with, as the page does. */
+  /** Hands in the values that the browser came back with, as the page does. */
   const finish = (back: URL, cookie: string | undefined, changed: object = {}) => {
     const { code, state, iss } = Object.fromEntries(back.searchParams);
     return call('POST', '/console/session/provider/finish', {
@@ -98,7 +98,7 @@ export async function startProviderWorld(changes: Changes = {}) {
   };
 }
 
-/** The cookie of the name that an answer sets, as a browser sends it back; undefined where it is set to nothing. */
+/** The cookie of the name that an answer sets, as a browser sends it back; undefined if it is set to an empty text. */
 function cookieNamed(
   { headers }: { readonly headers: Record<string, unknown> },
   name: string,

@@ -1,4 +1,4 @@
-/** Signups over the API, with a real SMTP server that receives the codes. */
+/** Signups over the API. A real SMTP server receives the codes. */
 import { sql } from 'kysely';
 import { SMTPServer } from 'smtp-server';
 import { expect } from 'vitest';
@@ -23,7 +23,7 @@ export async function startSignups(changes: Parameters<typeof startApi>[0] = {})
   const api = await startApi(changes);
   const mails: { to: string; text: string }[] = [];
   const failures: unknown[] = [];
-  /** `next`: the refusal of the next mail, where there is one. */
+  /** `next`: the refusal of the next mail, if there is one. */
   const refusal: { next: Error | undefined } = { next: undefined };
   /** `until`: the server answers no mail before. */
   const delay: { until: Promise<void> } = { until: Promise.resolve() };

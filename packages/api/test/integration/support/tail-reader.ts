@@ -1,4 +1,4 @@
-/** A reader of the live tail over a real socket, which may be slow. */
+/** A reader of the live tail over a real socket. It may be slow. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 
 export interface TailReader {
@@ -14,12 +14,12 @@ export interface TailReader {
 
 interface TailRequest {
   readonly port: number;
-  /** Absent: `headers` say who reads. */
+  /** Absent: `headers` name the reader. */
   readonly key?: string;
   /** With its question mark. */
   readonly query: string;
   readonly headers?: Record<string, string>;
-  /** Reads nothing until it is told to. */
+  /** Does not read until the test starts it. */
   readonly isSlow?: boolean;
 }
 

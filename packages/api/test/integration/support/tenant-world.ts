@@ -1,4 +1,4 @@
-/** A tenant that has one of everything that a path of the API can name. */
+/** A tenant with one object for every path of the API. */
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { insertImportProblems } from '@sluice/database/imports/import-problems';
@@ -38,7 +38,7 @@ export const ownedBody = ({ method, path }: Operation, marker: string): object =
 /**
  * Inserts it. @param marker - in every text of its rows.
  *
- * @returns by path parameter, what names the tenant's own.
+ * @returns by path parameter, the names of the tenant's own objects.
  */
 export async function insertOwned(
   api: ApiUnderTest,
@@ -156,7 +156,7 @@ export async function insertOwned(
     ...WORDS_IN_PATHS,
     account_id: String(tenant.accountId),
     id: String(tenant.spareCredentialId),
-    // Made with the import, after those of the webhook and the replay. A has one at most: of its token used on B.
+    // Made with the import, after the webhook's and the replay's. A has one at most: of its token used on B.
     audit_log_id: '3',
     ...(await insertExport(api, tenant)),
     environment_id: String(environmentId),

@@ -61,7 +61,7 @@ export function startUsageWorld(): UsageWorld {
   return world;
 }
 
-/** Runs of one preview each, in the tenant's workspace, with what they cost granted before, and a few more. */
+/** Runs of one preview each, in the tenant's workspace, with credits for their cost granted before, and a few more. */
 export async function insertPreviewRuns(
   api: ApiUnderTest,
   tenant: Tenant,
@@ -116,7 +116,7 @@ export async function insertWorkspace(
   return rows[0]!.id;
 }
 
-/** Calls the usage routes of one tenant, which must do what they are asked. */
+/** Calls the usage routes of one tenant, which must succeed. */
 export function usageOf(api: ApiUnderTest, tenant: Tenant) {
   const base = `/v1/accounts/${tenant.accountId}/billing/inbox_previews`;
   const get = (path: string, query: Record<string, string>) =>
