@@ -1,4 +1,4 @@
-/** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below nothing. */
+/** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below 0. */
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';
 import { sql } from 'kysely';

@@ -1,4 +1,4 @@
-/** The usage log of inbox previews, as `account-billing.md` §4, Inbox previews, has it. */
+/** The usage log of inbox previews. By `account-billing.md` §4, Inbox previews. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -121,7 +121,7 @@ describe('the log', () => {
         const entries = [...first.entries];
         let pageCount = 1;
         for (let cursor = first.next_cursor; cursor !== null; pageCount++) {
-          // What comes now is outside the range; the mark moves through it.
+          // The next run is outside the range; the mark moves through it.
           await world.usage.record(`more-${limit}-${pageCount}`);
           if (limit === 3 && pageCount === 2) await closeDays(world.api, '2026-03-05');
           const next = await world.usage.log({ ...range, cursor, limit: String(limit) });
@@ -149,7 +149,7 @@ describe('the log', () => {
       for (const limit of ['1', '2', '4']) {
         const seen: string[] = [];
         let page = await world.usage.log({ order, limit });
-        // Ascending, what comes meanwhile is at the end, and would never end.
+        // Ascending, new runs are at the end, and the log would never end.
         for (let count = 0; count < 30; count++) {
           seen.push(...page.entries.map((entry) => entry.preview_job_id!));
           if (page.next_cursor === null) break;

@@ -1,4 +1,4 @@
-/** The usage summaries of inbox previews, as `account-billing.md` §4, Inbox previews, has them. */
+/** The usage summaries of inbox previews. By `account-billing.md` §4, Inbox previews. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';

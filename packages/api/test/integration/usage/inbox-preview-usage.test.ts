@@ -1,4 +1,4 @@
-/** What the usage log and the usage summaries have in common: their ranges, filters, names and readers. */
+/** Common parts of the usage log and the usage summaries: their ranges, filters, names and readers. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

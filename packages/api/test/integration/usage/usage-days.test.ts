@@ -1,4 +1,4 @@
-/** Closing days while runs are recorded, refunded and read: nothing is lost, and nothing is counted twice. */
+/** Closing days while runs are recorded, refunded and read: every run is counted exactly once. */
 import { createDatabase } from '@sluice/database/connection/connection';
 import { insertPreviewRun } from '@sluice/database/credits/inbox-preview-runs';
 import { closeUsageDays, holdUsageDays } from '@sluice/database/credits/usage-watermarks';

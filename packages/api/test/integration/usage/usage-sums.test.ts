@@ -1,6 +1,8 @@
 /**
- * Whatever was recorded, refunded and closed, at whatever moment, and whatever is asked: the log and the
- * summaries add up to what was done. On hosts and databases whose own days are not those of UTC.
+ * The log and the summaries add up to the recorded runs.
+ *
+ * It holds for any sequence of runs, refunds and closings, at any time, and for any query. On hosts and databases whose
+ * own days are not UTC days.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +19,7 @@ import {
 const DAY_MS = 86_400_000;
 const RUNS = 12;
 
-/** Where days, months and years begin, clocks are turned, and a day is there only every four years. */
+/** Edges of days, months and years, changes of clocks, and a day of every four years. */
 const EDGES = [
   '2027-09-26T00:00:00Z',
   '2027-10-01T00:00:00Z',

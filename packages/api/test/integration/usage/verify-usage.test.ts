@@ -1,4 +1,4 @@
-/** `npm run verify` of usage: days that agree with their runs are let pass, and whatever is changed is named. */
+/** `npm run verify` of usage: days that agree with their runs pass, and every changed value is named. */
 import { fileURLToPath } from 'node:url';
 import {
   listUsageCreditDifferences,
@@ -49,7 +49,7 @@ const find = async () => [
   ...(await listUsageCreditDifferences(api.database)),
 ];
 
-/** What is found while the change lasts. */
+/** Differences while the change lasts. */
 async function findAfter(change: ReturnType<typeof sql>): Promise<string[]> {
   const undone = new Error('undone');
   let found: string[] = [];
