@@ -1,6 +1,7 @@
 /**
- * Client certificate, private authority and OAuth2 client of a webhook, as it is configured: what is kept, what is shown,
- * what is refused by name.
+ * Client certificate, private authority and OAuth2 client of a webhook.
+ *
+ * The tests cover the stored values, the shown parts, and refusals by name.
  */
 import {
   CLIENT_AUTHORITY,
@@ -108,7 +109,7 @@ test('a change that does not name them keeps them, and so does one that names th
   });
 });
 
-// Security: whoever may read a webhook, or its audit log, gets no key and no secret.
+// Security: a reader of a webhook, or of its audit log, gets no key and no secret.
 test('no answer and no entry of the audit log has a key or a secret', async () => {
   const made = await post(ALL);
   const { id } = made.json<{ id: number }>();

@@ -1,4 +1,7 @@
-/** Deliveries of one webhook and of all, found by person, event and answer; each list hands over what the others do not have. */
+/**
+ * Deliveries of one webhook and of all, by person, event and answer. Each list has the links to the details that the
+ * others lack.
+ */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listRecentDeliveries } from '@sluice/database/events/recent-deliveries';
 import { sql } from 'kysely';
@@ -14,7 +17,7 @@ interface Found {
 }
 
 let api: ApiUnderTest;
-/** Two of workspace A: what happens is logged for both, one second after the other. */
+/** Two of workspace A: each event is logged for both, one second after the other. */
 let first: number;
 let second: number;
 

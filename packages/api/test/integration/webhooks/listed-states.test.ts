@@ -1,4 +1,6 @@
-/** A list of webhooks has the state of each queue where it is asked for, in one statement, as each tells it by itself. */
+/**
+ * A list of webhooks with the state of each queue. On request it has the same states as single reads, in one statement.
+ */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

@@ -1,4 +1,4 @@
-/** A link to the portal is opened once, within a minute; what it opens ends with it; what is done by it is told. */
+/** A link to the portal is opened once, within a minute. Its sessions end with it, and its actions are recorded. */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -186,7 +186,7 @@ test('the page may be in a frame where the workspace says so, and only while the
   expect((await set(origins)).json().environment.portal_origins).toEqual(origins);
   expect(await ancestors(`/portal/${link}`)).toBe(origins.join(' '));
   expect(await ancestors(`/portal/${link}/webhooks/${webhookId}`)).toBe(origins.join(' '));
-  // The page of the console is in no frame, and strangers learn nothing of who has one.
+  // The page of the console is in no frame, and strangers cannot find the accounts with such a page.
   expect(await ancestors(`/portal/${api.a.environmentId}/none`)).toBe("'none'");
   expect(await ancestors(`/portal/${api.b.environmentId}/${id}`)).toBe("'none'");
   await api.call('DELETE', `/v1/portal_links/${id}`);

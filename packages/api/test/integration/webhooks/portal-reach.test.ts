@@ -1,4 +1,4 @@
-/** Security: a session of the portal reaches the webhooks of its link, by the routes that are open to it, and nothing else. */
+/** Security: a session of the portal only reaches the webhooks of its link, by the routes that are open to it. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RequestTracer } from '../../../src/serving/trace-requests.ts';
@@ -13,7 +13,7 @@ const watcher: Pick<RequestTracer, 'watch'> = {
   watch(app) {
     app.addHook('onRoute', ({ method, url }) => {
       const methods = [method].flat();
-      // What a path does not take is declared too, to be refused.
+      // Methods that a path refuses are declared too.
       if (!methods.includes('OPTIONS'))
         routes.push(...methods.map((each) => ({ method: each, url })));
     });
@@ -48,7 +48,7 @@ const OF_WEBHOOK = '/v1/reporting_webhooks/:webhook_id';
 const IN_PORTAL = [
   'GET /portal/session',
   'DELETE /portal/session',
-  // What may be published to the webhooks: a customer chooses among them.
+  // Types that may be published to the webhooks: a customer chooses among them.
   'GET /v1/event_types',
   'GET /v1/event_types/:name',
   'GET /v1/reporting_webhooks',
@@ -86,7 +86,7 @@ test('of all routes of the API a session of the portal opens those about its web
   let refused = 0;
   for (const route of routes) {
     const opener = OPENERS.get(nameOf(route));
-    // These ask for no session: what they answer to anybody.
+    // These ask for no session: their answers are the same for everybody.
     if (opener === undefined || opener === 'anybody' || opener === 'page') continue;
     // Last, below: it ends the session.
     if (nameOf(route) === 'DELETE /portal/session') continue;

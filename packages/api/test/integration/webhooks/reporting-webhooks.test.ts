@@ -203,7 +203,7 @@ describe('PUT', () => {
         api.database,
       );
       const asItIs = (await api.call('GET', `${PATH}/${id}`)).json();
-      // The values of headers are not shown, so what was read is written back without them.
+      // The values of headers are not shown, so the shown fields are written back without them.
       const { headers: _, ...others } = asItIs;
       for (const body of [others, inOtherCase]) {
         const answer = await api.call('PUT', `${PATH}/${id}`, { body });

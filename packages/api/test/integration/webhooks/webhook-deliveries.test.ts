@@ -203,7 +203,7 @@ test.each([
   expect(expectProblem(answer, 400, 'invalid_request').errors).toMatchObject([{ field }]);
 });
 
-// Security: whoever has a key may probe, and chooses what its own endpoint answers; all tenants share this process.
+// Security: a caller with a key may probe, and chooses the answers of its own endpoint. All tenants share this process.
 test('of a delivery that was tried without end the latest attempts are shown, and what the last of them were answered', async () => {
   const { environmentId } = api.a;
   await sql`

@@ -1,4 +1,4 @@
-/** How a webhook wants to be sent to, as it is configured: what is kept, what is shown, what is refused by name. */
+/** Options of a webhook's requests: stored values, shown parts, and refusals by name. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -55,7 +55,8 @@ test('a configuration that is read can be written back as it is, without its hea
   expect(await storedHeaders(made.id)).toBe(before);
 });
 
-// Security: whoever may read a webhook, or its audit log, may not be who gave the receiver's token.
+// Security: a reader of a webhook, or of its audit log, may be another person than the one who gave the receiver's
+// token.
 test('of the value of a header nothing is shown but its end, and the hint is no value', async () => {
   const headers = { authorization: 'Bearer 9f86d081884c7d65', 'x-short': 'open sesame' };
   const hints = { authorization: '••••7d65', 'x-short': '••••' };
@@ -187,7 +188,7 @@ const storedHeaders = async (webhookId: number): Promise<string | undefined> => 
   return rows[0]?.headers;
 };
 
-// Security: a header is where a receiver's token is.
+// Security: a header may hold a receiver's token.
 test('headers are stored encrypted', async () => {
   const { id } = await make({ headers: { authorization: 'Bearer very-secret' } });
   const { rows } = await sql<{ row: string }>`
