@@ -35,7 +35,7 @@ test('an access token lives no longer for a clock that was set back, and no long
     expect(readAccessToken(SECRET, token, nowMs)).toBeUndefined();
 });
 
-// Security: nothing that we did not sign opens anything.
+// Security: a token that we did not sign is refused.
 test.each([
   ['another secret', signAccessToken(`${SECRET}.`, claims, NOW_MS)],
   [

@@ -1,4 +1,7 @@
-/** Certificates and keys that OpenSSL reads, and that would harm who lists, keeps or uses them. */
+/**
+ * Certificates and keys that OpenSSL reads, and that would do harm. They would harm a program that lists, keeps or uses
+ * them.
+ */
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import {
   CLIENT_ONE_CERTIFICATE,
@@ -15,7 +18,7 @@ const NOW_MS = Date.UTC(2026, 0, 1);
 /** Tag and length of a GeneralizedTime: the certificate has one, its end. */
 const TIME = Buffer.from([0x18, 0x0f]);
 
-/** The certificate with another text as its end; nobody checks its signature. */
+/** The certificate with another text as its end; its signature is not checked. */
 function withEnd(text: string): string {
   const bytes = Buffer.from(new X509Certificate(CLIENT_ONE_CERTIFICATE).raw);
   bytes.write(text, bytes.indexOf(TIME) + TIME.length, 'latin1');

@@ -1,4 +1,4 @@
-/** What the console tells an operator is what Prometheus wakes one by: the same alerts, bounds and runbooks. */
+/** The console's alerts are equal to Prometheus' alerts. They have the same bounds and runbooks. */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** A handle, a token or a cursor of ours is taken in the form in which it was made, and in no other. */
+/** Handles, tokens and cursors are taken only in their original form. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { readAccessToken, signAccessToken } from '../../src/auth/access-token.ts';
@@ -26,7 +26,7 @@ const isRead = (read: () => unknown): boolean => {
   }
 };
 
-/** Each with texts that differ in what base64 could still say, and how it is read. */
+/** Each with texts that differ in bits that base64 ignores, and its reader. */
 const KINDS: readonly [string, readonly string[], (text: string) => boolean][] = [
   [
     'purchase handle',
@@ -55,7 +55,7 @@ const KINDS: readonly [string, readonly string[], (text: string) => boolean][] =
   ],
 ];
 
-/** The same bytes, or nearly, said otherwise. */
+/** The same bytes, or nearly, in another form. */
 function* otherFormsOf(text: string): Generator<string> {
   yield `${text}=`;
   yield `${text}==`;

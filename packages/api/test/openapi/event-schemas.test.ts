@@ -33,7 +33,7 @@ const channelOf = (type: ReportingEventType) =>
 
 const entryOf = (id: string) => ({ person: { kind: 'id', value: id } as const, attributes: {} });
 
-/** Everything that the apply step can report, from calls that tell all there is to tell. */
+/** Everything that the apply step can report, from calls with all fields. */
 function reportEverything(): readonly ReportingEvent[] {
   const operations: Operation[] = [
     identify('id:1', { email: 'ada@example.com' }),

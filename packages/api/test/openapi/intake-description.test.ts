@@ -1,4 +1,4 @@
-/** The description of intake's calls: every example fits its schema, and what intake refuses does not. */
+/** The description of intake's calls: every example fits its schema, and bodies that intake refuses do not. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';

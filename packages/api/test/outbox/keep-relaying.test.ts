@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { keepRelaying, type RelayKeeper } from '../../src/outbox/keep-relaying.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
-/** Nobody waits so long here: a look that comes was called for. */
+/** Longer than any wait here: a look that comes was called for. */
 const SELDOM = { intervalMs: 1, seldomIntervalMs: 2_000_000_000 };
 const logger = createLogger('test', 'silent');
 let keeper: RelayKeeper | undefined;

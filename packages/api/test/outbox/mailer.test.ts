@@ -1,4 +1,4 @@
-/** Mail by SMTP: what is said of one that was not taken. */
+/** Mail by SMTP: the report of a mail that was not taken. */
 import { errorForLog } from '@sluice/platform/process/logger';
 import { SMTPServer } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
@@ -17,7 +17,7 @@ async function failureAt(port: number): Promise<string> {
   return JSON.stringify(errorForLog(error));
 }
 
-// Servers quote the address in what they answer, and this goes into the log.
+// Servers quote the address in their answers, and this goes into the log.
 test('a server that refuses a recipient is told of by its codes, without whom the mail was for', async () => {
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],

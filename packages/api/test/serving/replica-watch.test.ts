@@ -1,4 +1,4 @@
-/** What is known of a replica's age, from positions in the log and one clock. */
+/** Age of a replica, from positions in the log and one clock. */
 import type { LogPosition } from '@sluice/database/connection/read-replica';
 import { beforeEach, expect, test } from 'vitest';
 import { ReplicaWatch } from '../../src/serving/replica-watch.ts';
@@ -60,7 +60,7 @@ test('what is known grows older until the replica has what the primary had', asy
   expect(await lookAfter(400)).toBe(false);
   replica = at(199n);
   expect(await lookAfter(100)).toBe(false);
-  // It has what the primary had at the look before this one, and not what this one tells.
+  // It has the primary's log up to the look before this one, and not up to this one.
   replica = at(200n);
   primary = at(300n);
   nowMs += 100;

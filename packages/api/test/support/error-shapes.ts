@@ -1,6 +1,6 @@
 /**
- * What the known clients read of a failure (ingestion-conventions.md §5.4, §6): each throws where it
- * would find nothing. Written from their sources, not from ours.
+ * The members of a failure that known clients read (ingestion-conventions.md §5.4, §6). Each reader throws if it finds
+ * no message. Written from their sources, not from ours.
  */
 import { expect } from 'vitest';
 
@@ -8,14 +8,14 @@ interface Answer {
   readonly statusCode: number;
   readonly headers: Record<string, unknown>;
   readonly body: string;
-  /** Of an answer to `inject`: what was asked. */
+  /** Of an answer to `inject`: its request. */
   readonly raw?: {
     readonly req: { readonly method?: string | undefined; readonly url?: string | undefined };
   };
   json(): unknown;
 }
 
-/** `errors[{detail, status}]`: status is text; 422 adds where. */
+/** `errors[{detail, status}]`, in which status is text. 422 adds a place. */
 function readShapeA(body: Record<string, unknown>): string {
   const errors = body['errors'] as {
     detail: string;
@@ -31,7 +31,7 @@ function readShapeA(body: Record<string, unknown>): string {
   return errors.map((error) => error.detail).join('; ');
 }
 
-/** `meta.error`: the Ruby and Go clients read nothing else, the Node client reads it first. */
+/** `meta.error`: the Ruby and Go clients read only this, the Node client reads it first. */
 function readShapeB(body: Record<string, unknown>): string {
   const { error } = body['meta'] as { error: string };
   expect(error).toEqual(expect.any(String));
