@@ -1,10 +1,10 @@
-/** What `npm start` prints when it is ready: addresses, demo credentials, lines to paste. */
+/** Output of `npm start` when it is ready: addresses, demo credentials, lines to paste. */
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 
-/** `WEBHOOK_LISTED_FAILURE_WAIT_MS` of a worker that is not told otherwise (`ingestion-webhooks.md` §8). */
+/** Default of a worker's `WEBHOOK_LISTED_FAILURE_WAIT_MS` (`ingestion-webhooks.md` §8). */
 const LISTED_FAILURE_WAIT_MS_DEFAULT = 3_600_000;
-/** Where `sluice listen` listens. */
+/** Address of `sluice listen`. */
 const RECEIVER = 'http://127.0.0.1:9000';
 
 export interface BannerFacts {
@@ -13,7 +13,7 @@ export interface BannerFacts {
   readonly worker: string;
   /** In words: the embedded server's port, or that it is the operator's own. */
   readonly postgres: string;
-  /** The simulated payment provider; nothing if the real one is used. */
+  /** The simulated payment provider; undefined if the real one is used. */
   readonly simulator: string | undefined;
   readonly queues: string;
   readonly directory: string;
@@ -22,7 +22,7 @@ export interface BannerFacts {
   /** Of a webhook's delivery that fails, before it is tried again. */
   readonly firstWaitMs: number;
   readonly startedInMs: number;
-  /** Why there is no demo workspace; nothing when there is. */
+  /** Reason for which there is no demo workspace; undefined if there is one. */
   readonly demoRefusal: string | undefined;
 }
 
@@ -77,8 +77,8 @@ const sluiceOf = (root: string): string => {
 };
 
 /**
- * Each is one line for a shell, and ends once what the next one needs is there: the receiver listens; the person, who
- * comes through a queue, is stored.
+ * Each is one line for a shell, and ends once the next one can run: the receiver listens. The person, who comes through
+ * a queue, is stored.
  */
 function demoCommands({ intake, api, root }: BannerFacts): string[] {
   const curl = String.raw`curl -s -w '\n'`;

@@ -1,9 +1,9 @@
 /**
  * Holds the data directory: one `npm start` at a time on the same data.
  *
- * The lock is SQLite's, which is the operating system's: it is gone the moment its holder is, also
- * after kill -9 and a restart of the machine, so there is no stale lock to judge. What stands beside
- * it, `held-by.json`, is for people and for finding services that outlived their supervisor.
+ * The lock is SQLite's, which is the operating system's: it is gone the moment its holder is, also after kill -9 and a
+ * restart of the machine, so there is no stale lock to judge. The file beside it, `held-by.json`, is for people and for
+ * finding services that outlived their supervisor.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
@@ -18,11 +18,14 @@ const holderSchema = z.object({
   pid: z.int(),
   since: z.string(),
   addresses: z.array(z.string()),
-  /** For commands beside it (`packages/command-line/src/connection/running-start.ts`). Earlier versions wrote none. */
+  /**
+   * For commands beside it (`packages/command-line/src/connection/running-start.ts`). Earlier versions did not write
+   * it.
+   */
   urls: z.record(z.string(), z.string()).default({}),
-  /** Those of its settings that such commands need, no secrets. */
+  /** The settings that such commands need, without secrets. */
   settings: z.record(z.string(), z.string()).default({}),
-  /** Of these, what is in files of the data directory; the environment of `npm start` had the others. */
+  /** The settings of these that are in files of the data directory; the environment of `npm start` had the others. */
   kept: z.array(z.enum(['DATABASE_URL', 'SEALING_KEYS'])).default([]),
   /** The services' process ids. */
   services: z.array(z.object({ name: z.string(), pid: z.int() })),
@@ -34,13 +37,13 @@ export interface DataDirectory {
   readonly path: string;
   /** The holder before us, when it did not give it back. */
   readonly earlierHolder: Holder | undefined;
-  /** Tells others who holds it. */
+  /** Writes the holder for others to read. */
   describe(holder: Holder): void;
   release(): Promise<void>;
 }
 
 const FOLDER_MODE = 0o700;
-/** Under root Postgres has an account of its own, which must pass through, whatever the umask. */
+/** Under root Postgres has an account of its own, which must pass through, with any umask. */
 const ROOT_FOLDER_MODE = 0o711;
 
 /** @throws AppError DATA_DIRECTORY_HELD when another has it, or it cannot be written. */

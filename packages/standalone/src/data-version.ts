@@ -1,6 +1,7 @@
 /**
- * Which version wrote the data, kept in `version.json` of the data directory: when a version cannot open them, it says
- * which one can, and how to set them aside.
+ * The version that wrote the data (`version.json` of the data directory).
+ *
+ * If a version cannot open the data, its error names one that can, and how to set them aside.
  */
 import { execFile } from 'node:child_process';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -12,14 +13,14 @@ const FILE = 'version.json';
 
 const versionSchema = z.object({
   version: z.string(),
-  /** Of the checkout; null if git does not say. */
+  /** Of the checkout; null if git cannot give it. */
   commit: z.string().nullable(),
   opened_at: z.string(),
 });
 
 export type DataVersion = z.infer<typeof versionSchema>;
 
-/** What this checkout is. Git tells the commit, if there is git and a repository. */
+/** The version of this checkout. Git gives the commit, if there is git and a repository. */
 export async function readOwnVersion(root: string, openedAtMs: number): Promise<DataVersion> {
   const { version } = z
     .object({ version: z.string() })
@@ -41,8 +42,8 @@ export async function recordVersion(directory: string, version: DataVersion): Pr
 }
 
 /**
- * Runs `open`; where the data are the reason that it fails, the error also says which version can open them and how to
- * set them aside.
+ * Runs `open`. If it fails because of the data, the error also names the version that can open them, and how to set
+ * them aside.
  *
  * @throws AppError as `open` does.
  */

@@ -16,7 +16,7 @@ export interface KeepPostgresOptions {
   readonly directory: string;
   readonly memoryBytes: number;
   readonly onProgress: (line: string) => void;
-  /** A line about an end that nobody asked for, and what came of it. */
+  /** A line about an unexpected end, and its result. */
   readonly onNote: (line: string) => void;
 }
 
@@ -80,7 +80,7 @@ export async function keepPostgres(
   };
 }
 
-/** The server's last words, or nothing when a stop came first. */
+/** The server's last words, or undefined if a stop came first. */
 function endOrStop(server: EmbeddedPostgres, stop: AbortSignal): Promise<string | undefined> {
   const stopped = new Promise<undefined>((resolve) => {
     stop.addEventListener('abort', () => resolve(undefined), { once: true });

@@ -1,6 +1,6 @@
 /**
  * Secrets of this installation, kept in files of its data directory: made at the first start and the same ever after.
- * A copy of the database alone cannot be read where it is encrypted; a moved data directory takes both along.
+ * The encrypted parts of a copy of the database alone cannot be read; a moved data directory takes both along.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { AppError } from '@sluice/domain/values/errors';
 
 /**
- * `SEALING_KEYS`: what secrets in the database are encrypted with.
+ * `SEALING_KEYS`: the keys that encrypt secrets in the database.
  *
- * @throws AppError CONFIG_INVALID if the file is empty: a new key would open nothing that is there.
+ * @throws AppError CONFIG_INVALID if the file is empty: a new key would not open the stored secrets.
  */
 export async function keepEncryptionKeys(directory: string): Promise<string> {
   const path = join(directory, 'sealing-keys');
@@ -24,7 +24,7 @@ export async function keepEncryptionKeys(directory: string): Promise<string> {
   return kept ?? writeSecret(directory, path, `1:${randomBytes(32).toString('base64')}`);
 }
 
-/** `API_SECRET`: what it signed stays good after the next start. */
+/** `API_SECRET`: its signatures stay good after the next start. */
 export async function keepApiSecret(directory: string): Promise<string> {
   const path = join(directory, 'api-secret');
   // A machine that stops can leave the file empty, and an empty secret is one that everybody knows.
@@ -33,7 +33,7 @@ export async function keepApiSecret(directory: string): Promise<string> {
   );
 }
 
-/** Nothing if it was never written. */
+/** Undefined if it was never written. */
 async function readSecret(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim();
@@ -43,7 +43,7 @@ async function readSecret(path: string): Promise<string | undefined> {
   }
 }
 
-/** The directory is held by the caller, so nobody makes another one meanwhile. */
+/** The caller holds the directory, so no other process makes another one meanwhile. */
 async function writeSecret(directory: string, path: string, secret: string): Promise<string> {
   // Whole and on disk before anything is encrypted or signed with it, whenever the machine stops.
   const file = await open(`${path}.new`, 'w', 0o600);

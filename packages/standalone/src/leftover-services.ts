@@ -1,6 +1,6 @@
 /**
- * Services of an earlier run whose supervisor was killed. They noticed and are finishing what they
- * had in progress; a new run waits for them, because they have the ports.
+ * Services of an earlier run whose supervisor was killed. They noticed and are finishing their work in progress. A new
+ * run waits for them, because they have the ports.
  */
 import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import type { Holder } from './data-directory.ts';

@@ -1,6 +1,6 @@
 /**
- * The services' log on stderr: their own JSON for machines, a line with the service's name for people, in which
- * nothing that a caller sent drives the terminal.
+ * The services' log on stderr: their own JSON for machines, a line with the service's name for people. A caller's text
+ * cannot control the terminal there.
  */
 import { printable } from '@sluice/domain/values/printable';
 
@@ -8,9 +8,9 @@ export type LogFormat = 'pretty' | 'json';
 export type LogEntry = Readonly<Record<string, unknown>>;
 
 /**
- * Turns one line that a service wrote into what is shown of it.
+ * Turns one line of a service into its shown form.
  *
- * @param process - names the process, for lines that do not say which of its services wrote them.
+ * @param process - names the process, for lines without the name of their service.
  */
 export function renderLogLine(format: LogFormat, process: string, line: string): string {
   const entry = parseLogLine(line);
@@ -36,7 +36,7 @@ export function parseLogLine(line: string): LogEntry | undefined {
   }
 }
 
-/** pino's numbers. Information is what most lines are, and so has no word of its own. */
+/** pino's numbers. Most lines are information, which has no word of its own. */
 function levelName(level: unknown): string {
   if (level === 60) return 'FATAL ';
   if (level === 50) return 'ERROR ';

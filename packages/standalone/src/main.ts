@@ -64,7 +64,7 @@ const banner = await startStandalone(
     execPath: process.execPath,
     pid: process.pid,
     root: fileURLToPath(new URL('../../..', import.meta.url)),
-    // Of the container, where one bounds it; otherwise Node names more than any machine has.
+    // Of the container, if one bounds it; otherwise Node names more than any machine has.
     memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Infinity),
     lifecycle,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
@@ -77,7 +77,7 @@ const banner = await startStandalone(
 if (stoppingSinceMs === undefined) say(banner);
 isUp = true;
 
-/** What a person needs: one line for what is foreseen, the whole stack for what is not. */
+/** Text for a person: one line for a foreseen error, the whole stack for another. */
 function explain(given: unknown): string {
   const { code, message, error } = describeEnding(given);
   if (error === undefined) return `${code}: ${message}`;

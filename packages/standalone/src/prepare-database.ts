@@ -1,4 +1,4 @@
-/** Brings a database to where the services can use it: schema, queues, roles, and the demo workspace or its absence. */
+/** Prepares a database for the services: schema, queues, roles, and the demo workspace or its absence. */
 import { createDatabase } from '@sluice/database/connection/connection';
 import { requireDatabase } from '@sluice/database/connection/database-away';
 import {
@@ -11,7 +11,7 @@ import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/
 import { migrateQueues } from '@sluice/platform/queue/queue';
 
 export const APPLICATION_NAME = 'sluice-standalone';
-/** One that is silent is told of within five seconds of the start. */
+/** A silent one is reported within five seconds of the start. */
 const CONNECT_MS_MAX = 3_000;
 /** Of a migration of large tables, which takes minutes. */
 const LINE_INTERVAL_MS = 2_000;
@@ -20,7 +20,7 @@ const LINE_INTERVAL_MS = 2_000;
  * May be run at every start.
  *
  * @param logins - of the services, to be made; on somebody else's server they are the operator's.
- * @param onNote - told every two seconds which migration runs.
+ * @param onNote - called every two seconds with the running migration.
  * @throws AppError DATABASE_UNAVAILABLE, MIGRATION_MISMATCH
  */
 export async function prepareDatabase(
@@ -34,7 +34,7 @@ export async function prepareDatabase(
     poolMax: 2,
     applicationName: APPLICATION_NAME,
     connectMsMax: CONNECT_MS_MAX,
-    // A statement that fails because of it says so itself.
+    // A statement that fails because of it reports it.
     onError: () => {},
   });
   let running: string | undefined;

@@ -1,9 +1,10 @@
 /**
- * The processes that `npm start` has beside itself: one with all services, or one each. And what keeps them small.
+ * The processes of `npm start` beside itself: one with all services, or one each.
  *
- * Idle, PSS of all with the supervisor: 545 MB for four with Node's own heaps, 308 for four with these, 201 for one, npm included.
- * Small heaps trade throughput: short-lived objects are looked through more often. Processes that are started one by one,
- * as many as wanted, have the larger heaps (`package.json`, `infra/Dockerfile`).
+ * Also the settings that keep them small. Idle, PSS of all with the supervisor: 545 MB for four with Node's own heaps,
+ * 308 for four with these, 201 for one, npm included. Small heaps trade throughput: short-lived objects are looked
+ * through more often. Processes that are started one by one, as many as wanted, have the larger heaps (`package.json`,
+ * `infra/Dockerfile`).
  *
  * Used by `start-standalone.ts`; the supervisor itself has the same heap from `npm start` (`package.json`).
  */
@@ -16,9 +17,9 @@ import type { StandaloneSettings } from './settings.ts';
 export const SMALL_HEAP_ARGUMENTS = ['--max-semi-space-size=2', '--v8-pool-size=1'] as const;
 
 /**
- * - One heap of glibc for all threads, not eight a core: each keeps what it has freed. -90 MB of all.
- * - Half of libuv's threads look names up. Of the usual four that is two, and two names of a customer's whose servers do
- *   not answer would hold up the look-ups of all services, and the inflating of what intake is sent.
+ * - One heap of glibc for all threads, not eight a core: each keeps the memory that it has freed. -90 MB of all.
+ * - Half of libuv's threads look names up. Of the usual four that is two, and two names of a customer's whose servers
+ *   do not answer would hold up the look-ups of all services, and the inflating of intake's bodies.
  */
 export const SMALL_HEAP_ENVIRONMENT = { MALLOC_ARENA_MAX: '1', UV_THREADPOOL_SIZE: '16' } as const;
 

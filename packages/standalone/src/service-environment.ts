@@ -1,4 +1,8 @@
-/** What the services of `npm start` are told: what it was given, where they find each other, and settings that fit one person who tries things out. */
+/**
+ * Environment of the services of `npm start`.
+ *
+ * It has the given settings, the addresses of the services, and settings that fit one person who tries things out.
+ */
 import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -23,7 +27,7 @@ export const givenEnvironment = (environment: ServiceEnvironment): ServiceEnviro
 
 /**
  * @param database - the owner's URL, and the settings with each service's own login.
- * @param directory - of the data, where the services keep files too.
+ * @param directory - of the data; the services keep files in it too.
  */
 export function serviceEnvironment(
   { environment, settings }: GivenSettings,
@@ -43,12 +47,12 @@ export function serviceEnvironment(
       ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
       ANALYTICS_WRITE_KEY: DEMO.writeKey,
       WEBHOOK_LISTED_FAILURE_WAIT_MS: String(settings.WEBHOOK_LISTED_FAILURE_WAIT_MS),
-      // Whoever opens the demo on this machine runs it; visitors from elsewhere do not.
+      // A person who opens the demo on this machine runs it; visitors from elsewhere do not.
       ...(!environment['DEMO_HOSTS'] && { OPERATOR_ACCOUNT_IDS: String(DEMO.accountId) }),
     }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
-    // The simulator's and the API's, so that nobody else signs its events.
+    // The simulator's and the API's, so that only the simulator can sign its events.
     ...(settings.STRIPE_SECRET_KEY === undefined && {
       STRIPE_WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64url')}`,
     }),
@@ -76,8 +80,8 @@ const ROLES = {
 } as const satisfies Readonly<Record<string, DatabaseRole>>;
 
 /**
- * The three logins of the embedded Postgres, a member of a role each. Their passwords are made from the owner's, which is
- * kept in `postgres-password`: nothing more has to be kept or found.
+ * The three logins of the embedded Postgres, a member of a role each. Their passwords are made from the owner's, which
+ * is kept in `postgres-password`: no further secret has to be kept or found.
  *
  * @param ownerUrl - with the owner's password.
  */

@@ -1,13 +1,13 @@
 /**
  * One service, or all of them, as a child process: started, watched, started again when it dies, stopped.
  *
- * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before it was ever ready is
- * a failed start, which starting again would not help. A service that lives and is not ready waits for Postgres or Redis;
- * the supervisor waits with it and says so once a minute. After the first ready a service that died is started again after
- * a pause that grows, until it has run for a while.
+ * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before it was ever ready is a
+ * failed start, which starting again would not help. A service that lives and is not ready waits for Postgres or Redis;
+ * the supervisor waits with it and prints that once a minute. After the first ready a service that died is started
+ * again after a pause that grows, until it has run for a while.
  *
- * It has a session of its own, so that Ctrl-C reaches only the supervisor, which stops the services
- * in order; and an IPC channel, by which it notices when the supervisor is gone, however that ended.
+ * It has a session of its own, so that Ctrl-C reaches only the supervisor, which stops the services in order; and an
+ * IPC channel, by which it notices when the supervisor is gone, however that ended.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -30,7 +30,7 @@ const REASON_LENGTH_MAX = 1_000;
 export interface ServiceOptions {
   readonly name: string;
   readonly execPath: string;
-  /** What Node is started with: the service's `main.ts`, after flags if any. */
+  /** Arguments of Node: the service's `main.ts`, after flags if any. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Sent to it as a message once it is known; until then it only loads its modules, and is not asked whether it is ready. */
@@ -39,7 +39,7 @@ export interface ServiceOptions {
   readonly readyUrls: readonly string[];
   /** After this a stop is no longer a request. */
   readonly stopDeadlineMs: number;
-  /** Between two lines about a service that is not ready; a minute unless told. */
+  /** Between two lines about a service that is not ready; a minute by default. */
   readonly waitLineIntervalMs?: number;
   /** A line that the service wrote. */
   readonly onLine: (line: string) => void;
@@ -53,7 +53,7 @@ export interface Service {
   pid(): number | undefined;
   /** Resolves when it has answered on each of `readyUrls`; rejects with its last words when it ends before. */
   readonly ready: Promise<void>;
-  /** Asks it to finish what is in progress and waits for its end. */
+  /** Asks it to finish its work in progress and waits for its end. */
   stop(): Promise<void>;
   /** Ends it at once. */
   kill(): void;
@@ -153,10 +153,12 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
   return child;
 }
 
-/** If there comes to be none, the start as a whole fails and says why; this one waits until it is stopped. */
+/**
+ * If the environment cannot be made, the start as a whole fails with the reason; this one waits until it is stopped.
+ */
 async function tellEnvironment({ laterEnvironment }: ServiceOptions, child: ChildProcess) {
   const environment = await laterEnvironment?.catch(() => new Promise<never>(() => {}));
-  // One that has ended meanwhile has ended for a reason of its own, which is told.
+  // One that has ended meanwhile has ended for a reason of its own, which is reported.
   if (environment !== undefined && child.connected) child.send(environment, () => {});
 }
 
@@ -195,7 +197,7 @@ async function untilReady(
 /** A stack's places are in the log; here they would push the reason out of sight. */
 const isNoFrame = (line: string): boolean => !/^(\s+at |\s*$|Node\.js v)/.test(line);
 
-/** Of the service that ended the process, where several are in it. */
+/** Of the service that ended the process, if several are in it. */
 function nameOf({ name }: ServiceOptions, lastWords: readonly string[]): string {
   const { service } = findLevel(lastWords.map(parseLogLine), 60) ?? {};
   return typeof service === 'string' ? service : name;
@@ -207,7 +209,7 @@ const findLevel = (entries: readonly (LogEntry | undefined)[], level: number) =>
 const findWorst = (entries: readonly (LogEntry | undefined)[]): LogEntry | undefined =>
   findLevel(entries, 60) ?? findLevel(entries, 50);
 
-/** What most likely says why: its worst line of the log, an error's first line, or the last that is not of the log. */
+/** The most likely reason: its worst line of the log, an error's first line, or the last line outside the log. */
 function reasonOf(lastWords: readonly string[]): string {
   const entries = lastWords.map(parseLogLine);
   const entry = findWorst(entries);

@@ -1,7 +1,7 @@
 /**
- * All of Sluice in one go: hold the data, look at the ports, Postgres, schema, the three services.
- * Each step registers its undoing where it succeeds, so a stop at any time undoes what there is, in
- * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
+ * All of Sluice in one go: hold the data, look at the ports, Postgres, schema, the three services. Each step that
+ * succeeds registers its undoing. So a stop at any time undoes the finished steps in reverse: intake first, so that no
+ * new call comes in, then worker and API, Postgres last.
  */
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -65,7 +65,7 @@ export interface StandaloneDeps {
  * Puts each service into `services` as it is started, so that the caller can end them at any time.
  *
  * @returns the banner, once everything is ready.
- * @throws AppError with what to do about it; Error with a service's last words.
+ * @throws AppError with the next action; Error with a service's last words.
  */
 export async function startStandalone(deps: StandaloneDeps, services: Service[]): Promise<string> {
   const { settings, lifecycle, onNote } = deps;
@@ -112,7 +112,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
         SHARD_COUNT: String(settings.SHARD_COUNT),
         ...(simulator !== undefined && { SIMULATOR_URL: simulator }),
       },
-      // With queues in a Redis, a command that knows the database alone would put work where no worker looks.
+      // With queues in a Redis, a command that knows the database alone would put work into queues without a worker.
       kept: [
         ...(settings.DATABASE_URL === undefined && settings.REDIS_URL === undefined
           ? (['DATABASE_URL'] as const)

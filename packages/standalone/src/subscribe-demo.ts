@@ -1,8 +1,10 @@
 /**
- * Puts a card on file for the demo's third account and buys it a plan, as its owner would: over the API, from the
- * simulated payment provider. So there is an account in which every call of billing can be tried at once.
+ * Buys a plan for the demo's third account, by card.
  *
- * At later starts there is nothing left to do: it looks and ends.
+ * It does so as the account's owner would: over the API, from the simulated payment provider. So there is an account in
+ * which every call of billing can be tried at once.
+ *
+ * At later starts the work is done: it looks and ends.
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 
@@ -24,7 +26,7 @@ interface Plans {
 
 /**
  * @param api - its address.
- * @param onNote - told what did not work; the rest of Sluice does without.
+ * @param onNote - called with a failure; the rest of Sluice works without the plan.
  */
 export async function subscribeDemo(api: string, onNote: (line: string) => void): Promise<void> {
   const base = `${api}/v1/accounts/${DEMO.paidAccountId}/billing`;

@@ -1,15 +1,17 @@
 /**
- * All services in one process, for a small installation: what Node, the libraries and our own modules take of memory is
- * there once. `start-standalone.ts` starts it, and starts it again when it ends.
+ * All services in one process, for a small installation.
  *
- * The modules are loaded while Postgres starts: what the services are told of it comes as a message of the parent
- * (`service-process.ts`). Without a parent the environment is that of the process.
+ * The memory of Node, the libraries and our own modules is taken once. `start-standalone.ts` starts it, and starts it
+ * again when it ends.
+ *
+ * The modules are loaded while Postgres starts: the services' settings for it come as a message of the parent
+ * (`service-process.ts`). Without a parent the environment is the process' own.
  *
  * They share an event loop, so together they use one core. `PROCESS_PER_SERVICE=true npm start` has a process each.
  */
 import { shareProcess, type Environment } from '@sluice/platform/process/process-end';
 
-/** By the names that they give themselves. Nothing new comes in once intake has stopped. */
+/** By the names that they give themselves. No new call comes in once intake has stopped. */
 const STOP_ORDER = ['intake', 'worker', 'api', 'vendor simulator'];
 
 const environment = new Promise<Environment>((resolve) => {
