@@ -20,7 +20,7 @@ const account: fc.Arbitrary<Account> = fc.record(
   { requiredKeys: [] },
 );
 
-/** The state of an object after its changes, from nothing. */
+/** The state of an object after its changes, from an empty one. */
 function replay(history: readonly (readonly AttributeChange[])[]): Record<string, Json> {
   const state: Record<string, Json> = {};
   for (const { attribute, from, to } of history.flat()) {

@@ -1,4 +1,8 @@
-/** What a merge leaves to the primary, what it takes from the secondary, and what it tells (`ingestion-conventions.md` §1.6). */
+/**
+ * Merges (`ingestion-conventions.md` §1.6).
+ *
+ * The tests check the data that the primary keeps, the data that it takes from the secondary, and the reports.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { STORED_ATTRIBUTE_COUNT_MAX } from '../../src/state/merge-attributes.ts';
 import { svcId } from '../../src/values/svc-id.ts';

@@ -1,4 +1,4 @@
-/** Nobody is given money back that was never paid: what a change of subscription returns, against what was charged. */
+/** Money given back was paid before: the return of a change of subscription, against the charges. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compareProrations, type ProratedInvoice } from '../../src/billing/unused-time.ts';

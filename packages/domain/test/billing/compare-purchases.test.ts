@@ -40,7 +40,7 @@ describe('the ledger of purchases', () => {
     const ledger = [
       purchase(),
       purchase({ runId: 'run_2', invoiceId: 'in_2', ...failed }),
-      // Nothing to pay for: held add-ons.
+      // No price to pay: held add-ons.
       purchase({ runId: 'run_3', invoiceId: null, charged: null, quantity: null, granted: 0 }),
       // Refunded in part, and refunded because it should not have been paid.
       purchase({ runId: 'run_7', invoiceId: 'in_7', returned: 500 }),
@@ -60,7 +60,7 @@ describe('the ledger of purchases', () => {
       invoice({ invoiceId: 'in_8', runId: 'run_8', returned: 2_000 }),
       invoice({ invoiceId: 'in_10', runId: 'run_10', taken: 1_500, returned: 1_500 }),
       invoice({ invoiceId: 'in_9', runId: 'run_9', status: 'open', subscriptionId: 'sub_1' }),
-      // A renewal, and an invoice that nothing of ours made.
+      // A renewal, and an invoice without a purchase of ours.
       invoice({ invoiceId: 'in_5', runId: null, subscriptionId: 'sub_1', status: 'open' }),
       invoice({ invoiceId: 'in_6', runId: null, returned: 2_000 }),
     ];

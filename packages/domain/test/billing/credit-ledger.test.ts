@@ -52,7 +52,7 @@ const action = fc.oneof(
   fc.constant({ type: 'expire' as const }),
 );
 
-/** Plays actions as the database does, one millisecond apart; collects what each did. */
+/** Plays actions as the database does, one millisecond apart; collects the moves of each. */
 function play(start: Grant[], actions: readonly Action[], hasAllowance: boolean) {
   let state = start;
   const debits: { moves: readonly Move[]; refunds: Move[]; amount: number }[] = [];

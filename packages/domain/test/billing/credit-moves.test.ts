@@ -1,4 +1,6 @@
-/** Each change of credits by example: exactly which moves, of how much, from where to where; and what a caller sees. */
+/**
+ * Each change of credits by example: the exact moves with their amounts, sources and targets, and the view of a caller.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   applyMoves,

@@ -1,4 +1,4 @@
-/** What a change of subscription charges again of its credit, because it was refunded. */
+/** Refunded credit that a change of subscription charges again. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

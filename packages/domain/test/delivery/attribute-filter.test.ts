@@ -90,7 +90,7 @@ test.each<[boolean, AttributeFilter]>([
   [true, { field: 'data.tags.1', operator: 'eq', values: ['5'] }],
   [false, { field: 'data.recipients.unknown', operator: 'exists' }],
   [false, { field: 'data.recipients.length', operator: 'exists' }],
-  // The longest key first, so a shorter one that is there too hides nothing.
+  // The longest key first, so a shorter one that is there too does not hide it.
   [true, { field: 'data.order.total.net', operator: 'eq', values: ['5'] }],
   [true, { field: 'data.order.id', operator: 'eq', values: ['o1'] }],
   [true, { field: 'data.dotted.key.in', operator: 'eq', values: ['exact'] }],
@@ -102,7 +102,7 @@ test.each<[boolean, AttributeFilter]>([
       values: ['{"email":"Ann@Example.com","id":"42"}'],
     },
   ],
-  // Security: nothing that every object has counts as a member.
+  // Security: members that every object inherits do not count.
   [false, { field: 'data.constructor', operator: 'exists' }],
   [false, { field: '__proto__', operator: 'exists' }],
   [false, { field: '', operator: 'exists' }],

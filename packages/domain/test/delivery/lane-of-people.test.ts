@@ -1,11 +1,11 @@
-/** Deliveries about one person are never reordered, and those about others pass them. */
+/** Deliveries about one person keep their order; others pass them. */
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import { LaneRun, type LaneDelivery, type LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { describe, expect, test } from 'vitest';
 import { policy, healthy, timedOutAt, delivery, startAll } from '../support/lane-run.ts';
 
 describe('deliveries about one person', () => {
-  /** Whom each is about, from sequence 1 on; null about nobody. */
+  /** Whom each is about, from sequence 1 on; null for a delivery about no person. */
   function laneAbout(
     people: readonly (number | null)[],
     snapshot: LaneSnapshot = healthy,

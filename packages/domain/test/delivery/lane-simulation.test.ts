@@ -1,6 +1,7 @@
 /**
- * Months of lanes' lives, and a judge that knows everything that happened and checks what was
- * promised. Its expectation of the schedule is written down apart from the rules.
+ * Months of lanes' lives, and a judge of the promises.
+ *
+ * The judge knows all happenings. Its expectation of the schedule is written down apart from the rules.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -14,7 +15,7 @@ import {
   type Life,
 } from '../support/lane-life.ts';
 
-/** The schedule as the documentation tells it, in words of its own. */
+/** The schedule of the documentation, in words of its own. */
 function expectedNextMs(failed: readonly Attempt[]): number {
   const latest = failed.at(-1) as Attempt;
   const giveUpAtMs = (failed[0] as Attempt).startedAtMs + policy.giveUpAfterMs;
@@ -28,7 +29,7 @@ function expectedNextMs(failed: readonly Attempt[]): number {
 const waitsAnHour = (failed: readonly Attempt[]): boolean =>
   failed.findIndex((attempt) => attempt.isListed) === failed.length - 1;
 
-/** What the rules knew of a delivery's failures when this attempt failed: nothing of what a crash took. */
+/** A delivery's failures that the rules knew when this attempt failed, without the ones that a crash took. */
 const knownWith = (own: readonly Attempt[], attempt: Attempt): readonly Attempt[] => [
   ...own
     .slice(0, own.indexOf(attempt))
@@ -44,7 +45,7 @@ function judge(life: Life): void {
   const bySequence = Map.groupBy(attempts, (attempt) => attempt.sequence);
   judgePeople(life, bySequence);
 
-  // None is lost.
+  // Every delivery ends.
   expect(finalCursor).toBe(logged);
   for (let sequence = 1; sequence <= logged; sequence++) {
     const own = bySequence.get(sequence) ?? [];
@@ -53,12 +54,12 @@ function judge(life: Life): void {
     ).toBe(true);
   }
 
-  // None overtakes what is blocked: from a failure until the earliest failed is finished, that one
-  // alone is tried, one attempt at a time. A crash takes back what was not kept.
+  // Blocked deliveries keep their order: from a failure until the earliest failed is finished, that one alone is tried,
+  // one attempt at a time. A crash takes back results that were not kept.
   let era = 0;
   let head: number | undefined;
   let keptHead: number | undefined;
-  /** Until when the hour of a listed failure lasts, of whichever delivery it was. */
+  /** End of the hour of a listed failure, of any delivery. */
   let listedUntilMs = 0;
   let inFlight = 0;
   /** The attempts after which their delivery was alone in being tried, and until when it had to wait for others. */
@@ -77,7 +78,7 @@ function judge(life: Life): void {
         // Earlier than the earliest known to have failed: one whose ending the crash took.
         expect(sequence).toBeLessThanOrEqual(head);
         expect(inFlight).toBe(0);
-        // Nothing is asked of an endpoint within the hour after it gave a listed answer.
+        // An endpoint gets no request within the hour after it gave a listed answer.
         expect(attempt.startedAtMs).toBeGreaterThanOrEqual(listedUntilMs);
         head = sequence;
       }
@@ -100,7 +101,7 @@ function judge(life: Life): void {
   for (const own of bySequence.values()) {
     own.forEach((attempt, index) => {
       const before = own.slice(0, index);
-      // None is sent again after it was delivered or abandoned, unless a crash came between.
+      // A delivery is not sent again after it was delivered or abandoned, unless a crash came between.
       const finished = before.find((earlier) => earlier.verdict && earlier.verdict !== 'retrying');
       if (finished) expect(finished.era).toBeLessThan(attempt.era);
       // Nor is anything that was kept, crash or not.
@@ -126,8 +127,8 @@ function judge(life: Life): void {
 }
 
 /**
- * Of each person at most one is in flight, and none is sent before those about the same person that came before it are
- * delivered or abandoned. What a crash took back counts as not sent.
+ * Of each person at most one is in flight, and it is sent after earlier ones about the same person are delivered or
+ * abandoned. Deliveries that a crash took back count as not sent.
  */
 function judgePeople(
   { happenings, people }: Life,

@@ -10,7 +10,7 @@ import {
 } from '@sluice/domain/delivery/network-address';
 import { describe, expect, test } from 'vitest';
 
-/** Address as URL parsing and name look-ups give it → what it is; null: may be sent to. */
+/** Address as URL parsing and name look-ups give it → its kind; null for an address that may be sent to. */
 const ADDRESSES: Readonly<Record<string, AddressKind | null>> = {
   // public
   '1.1.1.1': null,
@@ -211,7 +211,7 @@ describe('by default', () => {
 });
 
 describe('every way to write a literal', () => {
-  // These are what the spellings become on the way: URL parsing makes them plain.
+  // URL parsing makes these spellings plain on the way.
   test.each([
     ['http://127.1/', 'loopback'],
     ['http://0x7f.1/', 'loopback'],
@@ -287,9 +287,9 @@ describe('a list of allowed networks', () => {
     ['192.168.7.8', '192.168.7.7', false],
     ['fd12:3456::1', 'fd12::/16', true],
     ['fd13::1', 'fd12::/16', false],
-    // The list says what is private and open; it says nothing of another way to write it.
+    // The list has the private addresses that are open; another way to write one is not in it.
     ['::ffff:10.1.2.3', '10.1.0.0/16', false],
-    // Never, whatever the list says.
+    // Never, with any list.
     ['169.254.169.254', '169.254.0.0/16', false],
     ['fd00:ec2::254', 'fd00::/8', false],
     ['255.255.255.255', '0.0.0.0/0', false],
@@ -314,7 +314,7 @@ describe('a list of allowed networks', () => {
   });
 });
 
-// Security: a host has 2^64 addresses of IPv6, and a limit that counts each by itself is none.
+// Security: a host has 2^64 addresses of IPv6, so a limit that counts each by itself has no effect.
 test.each([
   ['203.0.113.7', '203.0.113.7'],
   ['::ffff:203.0.113.7', '203.0.113.7'],

@@ -1,4 +1,4 @@
-/** `Retry-After` in the forms of RFC 9110, and what is none of them. */
+/** `Retry-After` in the forms of RFC 9110, and in other forms. */
 import { describe, expect, test } from 'vitest';
 import { retryAfterMs } from '../../src/delivery/retry-after.ts';
 

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { SendPace } from '../../src/delivery/send-pace.ts';
 
 /**
- * Starts whenever it may, looking at times that are up to `lateMs` late, in time slices that remember only what is
- * kept.
+ * Starts whenever it may, looking at times that are up to `lateMs` late, in time slices that remember only the kept
+ * state.
  */
 function startTimes(
   rate: number,

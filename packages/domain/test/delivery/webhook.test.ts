@@ -32,7 +32,7 @@ describe('what is signed', () => {
   });
 });
 
-// Security: what a key was encrypted for is a part of it. Another text would open nothing that is stored.
+// Security: a key's use is a part of its encryption. With another text no stored key would open.
 test('a signing key is encrypted for its workspace and for no other', () => {
   expect([1, 11].map(secretContext)).toEqual(['environment 1', 'environment 11']);
 });
@@ -72,7 +72,7 @@ test('an attempt carries its own timestamp and signature and names us', () => {
     'user-agent': expect.stringContaining('Sluice'),
     'x-svc-timestamp': '1692633432',
     'x-svc-signature': 'abc',
-    // What receivers written for Customer.io read.
+    // Headers that receivers written for Customer.io read.
     'x-cio-timestamp': '1692633432',
     'x-cio-signature': 'abc',
   });

@@ -1,4 +1,8 @@
-/** Patterns mean what the language's own engine says, and cost no more than their length times that of the text. */
+/**
+ * Patterns, compared with the language's own engine.
+ *
+ * Their cost is at most their length times the length of the text.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { matchesPattern, readPattern } from '../../src/event-schemas/linear-pattern.ts';

@@ -1,4 +1,4 @@
-/** A schema that would not do what its author means is refused, with the place. */
+/** A schema with keywords without effect is refused, with the place. */
 import { expect, test } from 'vitest';
 import { readSchema } from '../../src/event-schemas/schema-document.ts';
 import type { Json } from '../../src/values/json.ts';

@@ -1,4 +1,8 @@
-/** A payload is held to its schema as another implementation holds it, with the places of what is wrong, and in bounded work. */
+/**
+ * Payloads against schemas, compared with another implementation.
+ *
+ * The result has the places of the faults, and the work is bounded.
+ */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -114,7 +118,7 @@ test('what is valid is valid to another implementation, and what is not is not',
   );
 });
 
-/** Undefined where the other implementation breaks down, as it does over some members that it has looked at. */
+/** Undefined if the other implementation breaks down, as it does over some members that it has looked at. */
 function opinionOf(
   validate: (payload: Json) => unknown,
   payload: Json,

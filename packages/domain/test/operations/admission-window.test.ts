@@ -38,14 +38,14 @@ test('it stays within its bounds, whatever is measured', () => {
         usualMs = nextUsualMs(usualMs, appliedAfterMs);
         expect(window).toBeGreaterThanOrEqual(ADMISSION_WINDOW_MIN);
         expect(window).toBeLessThanOrEqual(ADMISSION_WINDOW_MAX);
-        // A broker that hung for a minute says nothing of what is usual.
+        // A broker that hung for a minute is no sign of the usual time.
         expect(usualMs).toBeLessThanOrEqual(100);
       }
     }),
   );
 });
 
-/** Workers take 10 ms for a commit batch whatever it holds, and apply so many operations a millisecond. */
+/** Workers take 10 ms for a commit batch of any size, and apply so many operations a millisecond. */
 test('workers of any speed are kept at work, and what waits is applied within three times of the usual', () => {
   fc.assert(
     fc.property(fc.integer({ min: 4, max: 200 }), (perMs) => {

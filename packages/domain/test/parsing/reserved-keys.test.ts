@@ -1,4 +1,4 @@
-/** Keys that the service itself reads: what cannot be understood of them is an issue, never dropped without a word. */
+/** Keys that the service itself reads: a value that cannot be understood is an issue, never dropped silently. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import { parseIdentify } from '@sluice/domain/track/track-v1';

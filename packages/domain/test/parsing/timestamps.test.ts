@@ -76,7 +76,7 @@ describe('a timestamp field', () => {
       ms: RECEIVED_AT_MS + 365 * 86_400_000,
       codes: [],
     });
-    // Nobody's clock has that day in the year after a leap year.
+    // No clock has that day in the year after a leap year.
     const leapDayMs = Date.parse('2024-02-29T12:00:00Z');
     expect(boundsOfEvents(leapDayMs).latestMs).toBe(Date.parse('2025-03-01T12:00:00Z'));
   });

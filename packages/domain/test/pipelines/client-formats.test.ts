@@ -1,4 +1,4 @@
-/** Where the clients of other services put what ours has in one place. */
+/** Fields of other services' clients for which ours has one place. */
 import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, onlyOperation, operationOf, warnings } from '../support/parsing.ts';

@@ -1,4 +1,4 @@
-/** Incoming events: what webhooks that ask for them are told of a call, and of which calls. */
+/** Incoming events: reports of calls to webhooks that ask for them, and the calls without a report. */
 import { describe, expect, it } from 'vitest';
 import { NO_SUBSCRIPTIONS } from '../../src/delivery/incoming-subscription.ts';
 import {
@@ -46,7 +46,7 @@ function storeFor(...changes: Partial<IncomingSubscription>[]): MemoryStore {
   return store;
 }
 
-/** Applies the operations and gives what is reported of what came in. */
+/** Applies the operations and returns the reports of incoming events. */
 function reportsOf(store: MemoryStore, ...operations: Operation[]): ReportingEvent[] {
   return store.apply(...operations).reports.filter(({ webhookIds }) => webhookIds !== undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * Operations end the same in whatever commit batches they are: what is loaded for a batch is enough for each of its
- * operations, also where an earlier one gave a person a name or took one away.
+ * Operations end the same in commit batches of any size. The rows loaded for a batch are enough for each of its
+ * operations, also if an earlier one gave a person a name or took one away.
  */
 import {
   assert,

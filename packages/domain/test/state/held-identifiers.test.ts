@@ -1,4 +1,4 @@
-/** What a commit batch holds while it is applied, and what it may only read. */
+/** Identifiers that a commit batch holds, and the ones it only reads. */
 import { describe, expect, it, test } from 'vitest';
 import { identifiersToHold, mergeStanceOf } from '../../src/state/held-identifiers.ts';
 import type { Operation } from '../../src/operations/operation.ts';
@@ -14,7 +14,7 @@ import {
   unsuppress,
 } from '../../src/testing/sample-operations.ts';
 
-/** `id:1=7`: of person 7; `anonymous_id:z=`: nobody's; `id:1=7!`: suppressed. */
+/** `id:1=7` is of person 7, `anonymous_id:z=` has no owner, `id:1=7!` is suppressed. */
 function stored(text: string): IdentifierRow {
   const [, kind, value, personId, mark] = /^(\w+):(\w+)=(\d*)(!?)$/.exec(text) ?? [];
   return {

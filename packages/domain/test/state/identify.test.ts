@@ -172,7 +172,7 @@ describe('whom a call means', () => {
     store.apply(identify('phone:+4915100000000'));
     const who = `svc_id:${svcId(store.people[0]?.personId ?? 0)}`;
     expect(codes(store.apply(identify(who, { phone: '+4915112345678' })))).toEqual(['suppressed']);
-    // Longer than what an index takes: it would keep the whole call from being stored.
+    // Too long for an index: it would keep the whole call from being stored.
     for (const phone of ['0151 12345678', '9'.repeat(10_000)])
       expect(codes(store.apply(identify(who, { phone, plan: 'pro' })))).toEqual(['invalid']);
     expect(store.people).toMatchObject([{ phone: '+4915100000000', attributes: { plan: 'pro' } }]);

@@ -1,4 +1,8 @@
-/** A call that waited in a disk buffer, and was taken before its person was deleted, makes nobody after the deletion. */
+/**
+ * A late call from a disk buffer makes no deleted person anew.
+ *
+ * The call waited there, and was taken before its person was deleted.
+ */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Operation } from '../../src/operations/operation.ts';
 import {

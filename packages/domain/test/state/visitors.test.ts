@@ -1,6 +1,7 @@
 /**
- * What an anonymous visitor did takes effect once the anonymous id is somebody's: as if the person had done it, but never
- * over what the person was told later.
+ * Data of a visitor take effect once the id has an owner.
+ *
+ * They count as if the person had sent them, but never replace later data of the person.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { MergePeople, Operation } from '../../src/operations/operation.ts';

@@ -1,4 +1,8 @@
-/** Random parts of calls that every interface can say, and how Track v2 writes identifiers. */
+/**
+ * Random parts of calls that every interface can express.
+ *
+ * Also the identifiers as Track v2 writes them.
+ */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { ObjectIdentifier, PersonIdentifier } from '@sluice/domain/operations/operation';
 import fc from 'fast-check';

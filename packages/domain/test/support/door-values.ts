@@ -1,4 +1,4 @@
-/** Values of each kind, right and wrong, as clients were seen to send them. */
+/** Values of each kind, right and wrong, as real clients send them. */
 import { RECEIVED_AT_MS } from './parsing.ts';
 
 const BLANKS = [

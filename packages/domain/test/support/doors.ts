@@ -1,4 +1,4 @@
-/** A door to the service, and how a value is sent through one. */
+/** A door to the service, with the sending of a value. */
 import { readColumns, readImportRow } from '@sluice/domain/imports/import-file';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { Parsed } from '@sluice/domain/parsing/parse';
@@ -9,11 +9,11 @@ import { CONTEXT, RECEIVED_AT_MS } from './parsing.ts';
 export interface Door {
   readonly name: string;
   readonly send: (value: unknown) => Parsed;
-  /** What the service took the value for. */
+  /** The value that the service read. */
   readonly taken: (operation: Operation) => unknown;
   /** It comes as text here: in a path, a form or a cell. */
   readonly isText?: boolean;
-  /** Absent and refused are what the door says here, where that is not `undefined`. */
+  /** The door's result for an absent or refused value, if it is not `undefined`. */
   readonly otherwise?: unknown;
   readonly sizeBytesMax?: number;
 }

@@ -1,4 +1,4 @@
-/** Where identifiers come in. */
+/** Doors of identifiers. */
 import { parsePipelinesLine } from '@sluice/domain/pipelines/pipelines';
 import {
   parseAddDevice,

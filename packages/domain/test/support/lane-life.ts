@@ -20,7 +20,7 @@ export const SECOND_MS = 1_000;
 export const HOUR_MS = 3_600 * SECOND_MS;
 export const DAY_MS = 24 * HOUR_MS;
 const LIFE_MS = 90 * DAY_MS;
-/** Every delivery of an endpoint that stays away takes a week, so the end of what is left must be in sight. */
+/** Every delivery of an endpoint that stays away takes a week, so the end of the rest must be in sight. */
 const RECOVERED_AT_MS = 60 * DAY_MS;
 
 export const policy: LanePolicy = {
@@ -83,7 +83,7 @@ class Agenda {
   }
 }
 
-/** In the order in which it happened, which times alone do not tell. */
+/** In their order, which times alone do not show. */
 interface Happening {
   readonly kind: 'started' | 'ended';
   readonly attempt: Attempt;
@@ -213,7 +213,7 @@ export function live(seed: number): Life {
   };
 }
 
-/** As the database gives it: the log, with what the kept attempts came to. */
+/** As the database gives it: the log, with the results of the kept attempts. */
 function readLog(
   after: number,
   people: readonly (number | null)[],

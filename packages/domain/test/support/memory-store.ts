@@ -1,7 +1,7 @@
 /**
- * A database in memory for tests of the apply step: loads state as `worker/src/events/load-state.ts` does and
- * takes changes as `worker/src/events/write-changes.ts` does, refusing what a unique key would refuse. The
- * real ones have tests of their own, in `worker/test/integration`.
+ * A database in memory for tests of the apply step: loads state as `worker/src/events/load-state.ts` does and takes
+ * changes as `worker/src/events/write-changes.ts` does, with the refusals of unique keys. The real ones have tests of
+ * their own, in `worker/test/integration`.
  */
 import { applyOperations } from '../../src/apply/apply-operations.ts';
 import type { Operation } from '../../src/operations/operation.ts';
@@ -114,7 +114,7 @@ export class MemoryStore {
     const visitors = this.visitors.filter((row) =>
       wanted.has(identifierText(row.environmentId, 'anonymous_id', row.anonymousId)),
     );
-    // Whom an event gives what was kept of a visitor.
+    // People to whom an event gives the kept data of a visitor.
     const adopters = visitors.length > 0 ? needs.links.map(({ person }) => person) : [];
     const locked = new Set<number | null>([
       ...needs.people.map((key) => key.personId),
@@ -241,7 +241,7 @@ export class MemoryStore {
   }
 }
 
-/** What a unique key would refuse, this refuses. */
+/** Refuses rows that a unique key would refuse. */
 function written<Row extends Key, Key extends object>(
   rows: readonly Row[],
   { inserted, updated, deleted }: RowChanges<Row, Key>,

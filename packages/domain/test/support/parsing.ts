@@ -1,4 +1,4 @@
-/** What the parser tests share: a fixed context, and shorthands that say what was expected when it was not so. */
+/** Parts that the parser tests share: a fixed context, and shorthands that show the expectation after a failure. */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { ParseContext, Parsed } from '@sluice/domain/parsing/parse';
@@ -15,7 +15,7 @@ export const CONTEXT: ParseContext = {
   phoneIdentifies: false,
 };
 
-/** What every operation carries. */
+/** Members of every operation. */
 export const BASE = { environmentId: 7, receivedAtMs: RECEIVED_AT_MS };
 
 /** The one operation of a call that has no issue at all. */

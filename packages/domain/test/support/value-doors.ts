@@ -1,4 +1,4 @@
-/** Where names of events, emails, times, flags and whole numbers come in. */
+/** Doors of names of events, emails, times, flags and whole numbers. */
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   parseAddDevice,

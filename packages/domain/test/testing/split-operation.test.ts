@@ -1,4 +1,4 @@
-/** What is about an object and people of other shards: whatever shard comes first, nothing that was deleted is made anew. */
+/** Operations about an object and people of other shards: with any shard first, deleted people stay deleted. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { IdentifyPerson, Operation } from '../../src/operations/operation.ts';

@@ -1,4 +1,4 @@
-/** What holds for every JSON value on every parser. */
+/** Promises of every parser for every JSON value. */
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '@sluice/domain/operations/issue';
 import { CallDraft, type ParseContext, type Parsed } from '@sluice/domain/parsing/parse';
@@ -54,7 +54,7 @@ const PARSERS: Record<string, Parser> = {
   parsePublish: (body, _, context) => parsePublish(body, context),
 };
 
-/** Texts with whatever UTF-16 may hold, half surrogates and U+0000 included. */
+/** Texts of anything that UTF-16 may hold, half surrogates and U+0000 included. */
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
   fc
@@ -206,7 +206,7 @@ describe.each(Object.entries(PARSERS))('%s', (_, parse) => {
   });
 });
 
-/** A body in which every parser finds what it needs. */
+/** A body in which every parser finds its fields. */
 const COMPLETE = {
   userId: 'u1',
   type: 'person',

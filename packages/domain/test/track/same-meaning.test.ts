@@ -1,4 +1,4 @@
-/** The same meaning is the same operation, whichever interface it came through. */
+/** The same meaning is the same operation, through any interface. */
 import type { PersonIdentifier } from '@sluice/domain/operations/operation';
 import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import {

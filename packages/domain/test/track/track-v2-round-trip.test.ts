@@ -1,4 +1,4 @@
-/** parse(render(operation)) = operation, for everything that Track v2 can say. */
+/** parse(render(operation)) = operation, for everything that Track v2 can express. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type {
   ObjectIdentifier,

@@ -1,6 +1,6 @@
 /**
- * Every door to the service × every kind of value: whatever a value is, all doors take it for the same. What is expected
- * is what the table of rules says, so a door with a rule of its own fails here.
+ * Every door to the service × every kind of value: all doors read a value the same. The expected value comes from the
+ * table of rules, so a door with a rule of its own fails here.
  */
 import { isError } from '@sluice/domain/operations/issue';
 import { boundsOfEvents, boundsOfOrdering } from '@sluice/domain/value-rules/time-rule';

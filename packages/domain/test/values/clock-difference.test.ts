@@ -17,7 +17,7 @@ test.each([
   [120_000, 1_000, 'different'],
   [120_001, 1_000, 'unusable'],
   [-2 * DAY_MS, 1, 'unusable'],
-  // An answer that took long says nothing, however far it seems.
+  // An answer that took long is no sign, however far it seems.
   [2 * DAY_MS, 1_001, 'unclear'],
 ] as const)('a clock %i ms ahead, known to %i ms, is %s', (aheadMs, uncertaintyMs, verdict) => {
   expect(judgeClock({ aheadMs, uncertaintyMs })).toBe(verdict);
@@ -46,7 +46,7 @@ test.each([
   ['a little ahead, with an answer that was minutes late', 0, 5_000, 120_000, 'unclear'],
   ['days ahead', 0, 8 * DAY_MS, 1, 'ahead'],
   ['days ahead, by a clock that was set right since', 8 * DAY_MS, 0, 1, 'ahead'],
-  // Too late loses nothing.
+  // Too late is without loss.
   ['days behind', 0, -8 * DAY_MS, 1, 'right'],
   ['when nobody knows', 0, Number.NaN, 1, 'unclear'],
 ] as const)(

@@ -76,7 +76,7 @@ const bound = fc.record({
   sharePercent: fc.integer({ min: 13, max: 50 }),
 });
 
-/** What each holds after the steps. A release is of what is there. */
+/** The amounts that each holds after the steps. A release is of a held amount. */
 function run(
   shared: SharedBound,
   steps: readonly Step[],
@@ -114,7 +114,7 @@ test('whatever many workspaces take and release, the last share is there for tho
         const share = shareOf(shared);
         expect(wanted.totalSize).toBeLessThanOrEqual(shared.capacity);
         const within = before.filter((size) => size <= share).reduce((sum, size) => sum + size, 0);
-        // Those within their shares, this claim too, fit into what nobody else may take.
+        // Claims within their shares, this one too, fit into the share that no other workspace may take.
         if (isWithinShare(shared, wanted) && within + wanted.size <= share)
           expect(mayTake(shared, wanted)).toBe(true);
       });

@@ -25,7 +25,7 @@ test('half a minor unit is rounded up', () => {
   expect(proratedAmount(1, 49, 100)).toBe(0);
 });
 
-// The clocks of two machines tell the share: one a second ahead must not make anybody pay more than the whole.
+// The share comes from the clocks of two machines: one a second ahead must not make anybody pay more than the whole.
 test('a share below nothing costs nothing, and one above the whole costs the whole', () => {
   expect(proratedAmount(1_000, -1, 60)).toBe(0);
   expect(proratedAmount(1_000, 61, 60)).toBe(1_000);

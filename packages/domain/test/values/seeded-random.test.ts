@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { pick, seededRandom } from '../../src/values/seeded-random.ts';
 
-// Seeds are written down with what they found: other numbers would make them worthless.
+// Seeds are written down with their findings: other numbers would make them worthless.
 test('a seed gives the numbers that it always gave', () => {
   const random = seededRandom(1);
   expect([random(), random(), random()]).toEqual([
