@@ -20,7 +20,7 @@ const exchange = (payload: string, of = api) =>
 const exchangeSecret = (secret: string, of = api) =>
   exchange(`grant_type=client_credentials&client_secret=${secret}`, of);
 
-// A leaked secret is rotated with all its tokens: an access token of an admin could make itself a token for good.
+// Rotating a leaked secret must also end its access tokens: an admin's one could make itself a token for good.
 test('an access token ends with the secret that it was exchanged for, within a second of its rotation', async () => {
   const account = `/v1/accounts/${api.a.accountId}`;
   const made = (

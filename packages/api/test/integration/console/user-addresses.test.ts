@@ -84,7 +84,7 @@ test('an address that is a user’s of another account is answered as any other,
   await world.relay();
   expect([mailsTo(email).length, mailsTo(unknown).length]).toEqual([0, 1]);
   expect(await accountOf(email)).toBe(b.accountId);
-  // The state of an address in its own account is shown.
+  // An account does learn that an address is one of its own users'.
   expectProblem(await invite(b, email), 422, 'validation_failed');
 });
 

@@ -1,4 +1,4 @@
-/** An API with an object of A for every operation, and hostile texts. */
+/** An API with one object for each operation, and hostile texts. */
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

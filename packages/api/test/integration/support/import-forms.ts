@@ -1,4 +1,4 @@
-/** Files and forms for the tests of imports, and a look at the stored rows. */
+/** Forms for the tests of imports. Also reads a stored file. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 

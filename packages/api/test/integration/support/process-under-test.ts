@@ -48,7 +48,7 @@ export function startProcess(
     child,
     /** Its log lines until it was ready. */
     lines,
-    /** Resolves to the address once the log says so. */
+    /** Resolves to the address once the log has it. */
     async ready(): Promise<string> {
       for await (const line of createInterface({ input: child.stdout })) {
         const entry = JSON.parse(line) as LogLine;

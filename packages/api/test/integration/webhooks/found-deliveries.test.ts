@@ -1,6 +1,7 @@
 /**
- * Deliveries of one webhook and of all, by person, event and answer. Each list has the links to the details that the
- * others lack.
+ * Deliveries of one webhook and of all, by person, event and answer.
+ *
+ * No list has a delivery of another tenant, and the list of all webhooks has no answer of a receiver.
  */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listRecentDeliveries } from '@sluice/database/events/recent-deliveries';
