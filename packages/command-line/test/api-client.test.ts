@@ -30,7 +30,7 @@ test.each([
   });
 });
 
-/** @returns where it is. */
+/** @returns its address. */
 async function serve(answer: RequestListener): Promise<string> {
   const server = createHttpServer(answer).listen(0, '127.0.0.1');
   onTestFinished(() => {
@@ -111,7 +111,7 @@ test('intake in place of the API is told as such; an object that is not there is
   await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
 });
 
-/** A second try of what was done makes a second key, or sends a day of deliveries twice. */
+/** A second try of a finished call makes a second key, or sends a day of deliveries twice. */
 test.each([
   [
     'before it answers',

@@ -1,6 +1,6 @@
 import type { OutputFormat, Terminal } from '../src/output/terminal.ts';
 
-/** Keeps what a command writes. */
+/** Keeps the output of a command. */
 export function collectingTerminal(
   format: OutputFormat = 'json',
   more: Partial<Terminal> = {},

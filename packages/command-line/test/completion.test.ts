@@ -1,4 +1,4 @@
-/** The completion of bash, run by bash itself; of the others what they are made of. */
+/** The completion of bash, run by bash itself; of other shells only the text. */
 import { execFileSync } from 'node:child_process';
 import { Command, Option } from 'commander';
 import { expect, test } from 'vitest';
@@ -13,7 +13,7 @@ function program(): Command {
   return sluice;
 }
 
-/** What bash offers for the last word. */
+/** Words that bash offers for the last word. */
 function offered(...words: string[]): string[] {
   const script = `${completionScript(program(), 'bash')}
 COMP_WORDS=(sluice ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}

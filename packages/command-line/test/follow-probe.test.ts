@@ -1,4 +1,4 @@
-/** `sluice webhooks probe`: what came of the attempt. */
+/** `sluice webhooks probe`: the result of the attempt. */
 import type { LaneState } from '@sluice/console/sentences/lane-sentence';
 import { expect, test } from 'vitest';
 import { followProbe } from '../src/webhooks/follow-probe.ts';

@@ -1,4 +1,4 @@
-/** A replay that is waited for: shown until it has ended, and left alone when nobody waits any more. */
+/** A replay that is waited for: shown until it has ended, and left alone when the wait ends. */
 import { expect, test } from 'vitest';
 import { followReplay } from '../src/webhooks/replay-commands.ts';
 import { collectingTerminal } from './collecting-terminal.ts';

@@ -1,4 +1,4 @@
-/** `sluice listen --forward-to`: what is passed on, and what the sender is told. */
+/** `sluice listen --forward-to`: the forwarded request, and the answer to the sender. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';

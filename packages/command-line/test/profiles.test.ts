@@ -1,4 +1,4 @@
-/** Profiles: what a command takes from them, and that nobody else reads their keys. */
+/** Profiles: the options that a command takes from them, and the protection of their keys from other users. */
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `--output`, `--columns`, times, and what fits on a terminal. */
+/** `--output`, `--columns`, times, and the width of a terminal. */
 import { expect, test } from 'vitest';
 import { documentWriter, writeFields, writeRows } from '../src/output/result.ts';
 import { yamlLines } from '../src/output/yaml.ts';

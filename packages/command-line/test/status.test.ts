@@ -100,7 +100,7 @@ test('a broker that may lose calls is told once; one that is away, and one that 
 test.each([404, 200])(
   'a web server that is none of our processes is not called ready, whether it answers %i',
   async (status) => {
-    // As the proxy in front, which shows nobody what is for operators.
+    // Like the proxy in front, which hides the operators' pages.
     const url = await serve((_, response) =>
       response.writeHead(status).end('<html>nothing here</html>'),
     );
@@ -153,7 +153,7 @@ test('a process is told by its role, version and age, and a failing webhook by i
   ]);
 });
 
-/** A process that is ready and says so much. */
+/** A process that is ready and has these metrics. */
 const serveMetrics = (page: string): Promise<string> =>
   serve(({ url }, response) => response.end(url === '/metrics' ? page : '{"ready":true}'));
 

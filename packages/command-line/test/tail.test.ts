@@ -32,7 +32,7 @@ const HEAD =
 
 test('a tail that ends is opened again at once, one that broke off or was short after a moment', async () => {
   let nowMs = 0;
-  /** How long each stream is there, and whether its end is proper; then nobody listens. */
+  /** Duration of each stream, and whether its end is proper; then the server is gone. */
   const streams = [
     { durationMs: 600_000, isWhole: true },
     { durationMs: 499, isWhole: true },

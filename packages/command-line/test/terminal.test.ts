@@ -1,4 +1,4 @@
-/** Security: what an attacker sends as an event, or to `listen`, is printed and does not drive the terminal. */
+/** Security: an attacker's text in an event, or to `listen`, is printed and does not drive the terminal. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -92,7 +92,7 @@ test('tail: one event is one line, whatever its name', async () => {
     for (const each of terminal.lines) expect(hasControls(each)).toBe(false);
     if (terminal.format !== 'table') continue;
     expect(terminal.lines[0]?.split(SHOWN)).toHaveLength(4);
-    // In which zone is told.
+    // The zone is shown.
     expect(terminal.lines[0]).toMatch(/^00:00:00\.000Z /);
   }
 });
