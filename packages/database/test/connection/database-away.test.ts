@@ -28,7 +28,7 @@ test.each([
   failure('ECONNRESET'),
   failure('ETIMEDOUT'),
   failure('ENETUNREACH'),
-  // The name of a database that is not started yet, where containers have names.
+  // The name of a database that is not started yet, for example of a container.
   failure('ENOTFOUND'),
   failure('EAI_AGAIN'),
   new Error('timeout expired'),

@@ -1,4 +1,6 @@
-/** The statements that touch the rows of several tenants on purpose, each with its reason. No route of a tenant sends one. */
+/**
+ * Statements that touch the rows of several tenants on purpose. Each has its reason. No route of a tenant sends one.
+ */
 
 const WORK =
   'finds due work of all tenants for a worker; what it returns is locked, and acted on, with its tenant';

@@ -1,4 +1,4 @@
-/** Every SQL statement of this package's source, composed of its fragments as it is sent. */
+/** Every SQL statement of this package's source. It is composed of its fragments as it is sent. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +39,7 @@ export function readStatements(): SourceStatement[] {
   });
 }
 
-/** Those that make a statement of their own, not the ones inside another. */
+/** Templates that make a statement of their own, not the ones inside another. */
 function templatesIn(source: string): { start: number; template: Template }[] {
   const found: { start: number; template: Template }[] = [];
   const opening = /\bsql(?:<(?:[^<>`]|<[^<>`]*>)*>)?`/g;
@@ -51,7 +51,7 @@ function templatesIn(source: string): { start: number; template: Template }[] {
   return found;
 }
 
-/** `const NAME = sql…`, and functions whose first template is what they return; none that is a statement. */
+/** `const NAME = sql…`, and functions that return their first template. Whole statements are left out. */
 function fragmentsIn(source: string): Map<string, Template> {
   const fragments = new Map<string, Template>();
   for (const { start, template } of templatesIn(source)) {

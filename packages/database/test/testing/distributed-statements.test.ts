@@ -1,4 +1,4 @@
-/** No statement about a distributed table does what Citus refuses, or does on each node apart. */
+/** Statements about distributed tables. Citus refuses no such statement, and no node computes its own value. */
 import { expect, test } from 'vitest';
 import { DISTRIBUTED_TABLES } from '../../src/schema/table-places.ts';
 import {
@@ -16,7 +16,7 @@ test('no write has a volatile function, no lock or look-up is about two tenants,
     faultsIn(text).map((fault) => `${place}: ${fault}`),
   );
   expect(found).toEqual([]);
-  // Locks, reads and changes of people and of what hangs on them.
+  // Locks, reads and changes of people and of their devices and relationships.
   expect(statements.filter(({ text }) => text.includes('of one tenant')).length).toBeGreaterThan(
     20,
   );

@@ -1,4 +1,4 @@
-/** Each statement of this package names the tenant of each table that it touches; mutants that drop one are found. */
+/** Each statement of this package names its tables' tenants. Mutants that drop one are found. */
 import { expect, test } from 'vitest';
 import { TABLE_PLACES } from '../../src/schema/table-places.ts';
 import { findUnboundTables } from '../../src/testing/statement-tenants.ts';

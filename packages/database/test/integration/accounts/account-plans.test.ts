@@ -1,6 +1,6 @@
 /**
- * Which way Postgres takes for every statement of the account surface, in tables where each account is one
- * of five thousand: of each transaction all statements, as they are really sent.
+ * Plans of Postgres for every statement of the account surface. Each account is one of five thousand in its tables. The
+ * test takes all statements of each transaction, as they are really sent.
  */
 import { isBuilderFromTrial } from '@sluice/database/billing/account-plans';
 import {

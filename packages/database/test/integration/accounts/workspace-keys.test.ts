@@ -4,7 +4,7 @@ import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 
-// Security: what is ended must take nothing more in, as its other credentials open nothing more.
+// Security: a workspace or account that has ended takes no more calls, as its other credentials are refused.
 test.each([
   ['a workspace that is deleted', 'update environments set deleted_at = now()'],
   ['an account that is closed', "update accounts set status = 'closed'"],

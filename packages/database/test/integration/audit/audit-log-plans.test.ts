@@ -1,4 +1,4 @@
-/** Which way Postgres takes to a page of the audit log, of an account that has many entries. */
+/** Plans of Postgres for a page of the audit log. The account has many entries. */
 import {
   findAuditLog,
   listAuditLogs,

@@ -1,4 +1,4 @@
-/** Purchase workflows: one worker at a time, none while a person looks, and one ending. */
+/** Purchase workflows: one worker at a time, no worker during a manual review, and one ending. */
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-/** Purchases in manual review, counted for those who must hear of it. */
+/** Purchases in manual review, counted for the operators. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { countPurchasesInReview } from '../../../src/billing/purchases-in-review.ts';

@@ -56,7 +56,7 @@ describe('another body under a key in use', () => {
     await claim(BODY);
     await reach();
     expect(await claim(OTHER_BODY, nowMs)).toEqual({ outcome: 'mismatch' });
-    // The call whose key it is goes on as if nothing had come between.
+    // The call that holds the key goes on as if it had not been interrupted.
     expect(await claim(BODY, nowMs)).not.toEqual({ outcome: 'mismatch' });
   });
 
@@ -91,7 +91,7 @@ describe('the same body', () => {
   test('that is answered gets the first answer for ever', async () => {
     await claim(BODY);
     expect(await keepIdempotentAnswer(database, key, FIRST)).toEqual(FIRST);
-    // Of two that ran at the same time, the later one sends what the first one was sent.
+    // Of two that ran at the same time, the later one sends the first one's answer.
     expect(await keepIdempotentAnswer(database, key, SECOND)).toEqual(FIRST);
     expect(await claim(BODY, NOW_MS + LOCK_MS)).toEqual({ outcome: 'answered', answer: FIRST });
     expect(await claim(BODY, NOW_MS + KEPT_MS)).toEqual({ outcome: 'answered', answer: FIRST });
@@ -104,7 +104,7 @@ describe('the same body', () => {
     expect(await claim(BODY, NOW_MS, { ...key, keyHash: Buffer.from('else') })).toEqual(RUN_IT);
     await keepIdempotentAnswer(database, { ...key, principal: 'token:2' }, SECOND);
     expect(await claim(BODY, NOW_MS)).toEqual({ outcome: 'answered', answer: FIRST });
-    // Two callers with one key, and two keys of one caller: each is told of its own call.
+    // Two callers with one key, and two keys of one caller: each gets the answer to its own call.
     const beside = { ...key, principal: 'token:3' };
     const another = { ...key, keyHash: Buffer.from('another') };
     for (const each of [beside, another]) {

@@ -284,7 +284,7 @@ const pick = (all: WebhookSettings, keys: readonly string[]): Partial<WebhookSet
 const withoutNulls = (state: object): object =>
   Object.fromEntries(Object.entries(state).filter(([, value]) => value !== null));
 
-/** The object after its entries; undefined where it was deleted. */
+/** The object after its entries; undefined if it was deleted. */
 function replay(rows: readonly Row[]): Record<string, unknown> | undefined {
   let state: Record<string, unknown> | undefined;
   for (const { action, changes } of rows) {

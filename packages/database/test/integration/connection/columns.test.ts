@@ -1,4 +1,4 @@
-/** Columns against a real Postgres: what goes in as binary is what is there. */
+/** Columns against a real Postgres: binary values come back unchanged. */
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';

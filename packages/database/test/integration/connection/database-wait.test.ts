@@ -1,4 +1,4 @@
-/** The wait of a start for itself; in the processes: `standalone/test/integration/late-database.test.ts`. */
+/** The wait of a start by itself. `standalone/test/integration/late-database.test.ts` tests it in the processes. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { sql } from 'kysely';
@@ -7,7 +7,7 @@ import { createDatabase, type Database } from '../../../src/connection/connectio
 import { waitForDatabase } from '../../../src/connection/database-wait.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
-/** Less than a connection is given to answer: what ends earlier was cut. */
+/** Less than the time for a connection to answer: a wait that ends earlier was cut. */
 const CUT_MS_MAX = 4_000;
 const APPLICATION = { applicationName: 'waits' };
 

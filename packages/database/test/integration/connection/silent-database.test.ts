@@ -1,4 +1,4 @@
-/** A path to Postgres that drops packets without a word, and statements of any length on it. */
+/** A path to Postgres that drops packets silently. Statements of any length run on it. */
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -22,7 +22,7 @@ async function startWorld() {
     onError: () => undefined,
   });
   onTestFinished(async () => {
-    // First: what is still waited for would keep the pool from ending.
+    // First: a statement that is still waited for would keep the pool from ending.
     await proxy.close();
     await database.destroy();
   });

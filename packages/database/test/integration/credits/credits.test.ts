@@ -93,7 +93,7 @@ test('I10: a debit is refunded up to what it took, once a fact, to the grants it
     refund(5, 'preview:1', 'preview:1:refund:2'),
   ]);
   expect(outcomes.filter((each) => each.outcome === 'refunded')).toHaveLength(1);
-  // What has ended meanwhile does not come back to life.
+  // Credits that have ended meanwhile do not come back to life.
   const left = (await available()) - 2;
   const rest = await refund(8 - left, 'preview:1', 'preview:1:refund:3', NOW_MS + 2_000);
   expect(rest).toEqual({ outcome: 'refunded' });
@@ -196,7 +196,7 @@ describe('a grant whose price went back', () => {
       const untouched = { available: 9, expired: 0, expiresAtMs: null };
       expect(balances.get(kind)).toMatchObject([untouched, untouched]);
     }
-    // What is left may be spent, and no more than that.
+    // The rest may be spent, and no more than that.
     expect(await debit(11, 'preview:1')).toEqual({ outcome: 'insufficient', available: 10 });
     expect(await debit(10, 'preview:2')).toEqual({ outcome: 'debited' });
     // The next one is another fact.
@@ -211,7 +211,7 @@ describe('a grant whose price went back', () => {
     await debit(2, 'preview:1');
     const taken = await Promise.all([reverse('a'), reverse('a'), reverse('a')]);
     expect(taken.toSorted((one, other) => one - other)).toEqual([0, 0, 3]);
-    // What was spent of it stays spent, and comes back to nobody.
+    // The spent part stays spent, and is not refunded.
     expect(await refund(2, 'preview:1', 'preview:1:refund:1', NOW_MS + 1)).toEqual({
       outcome: 'refunded',
     });

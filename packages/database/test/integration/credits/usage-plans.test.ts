@@ -1,4 +1,4 @@
-/** Which way Postgres takes for the statements of usage, of one account among several that used much. */
+/** Plans of Postgres for the statements of usage. Several accounts used much. */
 import type { Database } from '@sluice/database/connection/connection';
 import { findPreviewRun, findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
 import {

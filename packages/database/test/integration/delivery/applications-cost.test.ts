@@ -1,4 +1,4 @@
-/** Endpoints of applications that a commit batch does not name cost it nothing, however many a workspace has. */
+/** Endpoints of applications that a commit batch does not name. They add no cost to it, for any number of them. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { DatabaseOrTransaction } from '../../../src/connection/connection.ts';
@@ -63,7 +63,7 @@ test('a commit batch, a merge, an alert and a page of a list read the endpoints 
   } as const;
   const counts = await database.transaction().execute(async (transaction) => {
     const read: Record<string, number> = {};
-    // Postgres counts what a connection has read before, too, until it has reported it.
+    // Postgres also counts earlier reads of a connection, until it has reported them.
     let before = await readCount(transaction);
     const note = async (name: string): Promise<void> => {
       const after = await readCount(transaction);

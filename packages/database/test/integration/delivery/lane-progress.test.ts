@@ -1,4 +1,4 @@
-/** Results of drains that are written down again, because the answer to the first time was lost. */
+/** Results of drains that are written twice. The answer to the first write was lost. */
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';

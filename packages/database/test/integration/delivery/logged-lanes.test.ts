@@ -1,4 +1,7 @@
-/** Lanes that are handed over with their log: a lease is taken where nobody else may send, and never twice; what is handed over is what was logged. */
+/**
+ * Lanes that are handed over with their log. A lease is taken only if no other may send, and never twice. The
+ * deliveries are equal to the logged ones.
+ */
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect, test } from 'vitest';

@@ -31,12 +31,12 @@ const started: EmbeddedPostgres[] = [];
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sluice-test-embedded-'));
-  // Whoever runs Postgres for root must pass through.
+  // The account that runs Postgres for root must pass through.
   await chmod(directory, 0o711);
 });
 
 afterEach(async () => {
-  // Several of a test have the same data: none may run when it is removed.
+  // Several of a test have the same data: all are stopped before it is removed.
   for (const server of started) await server.stop();
   for (const server of started.splice(0)) await server.remove();
   await rm(directory, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Days of the log and of the attempts: made ahead, dropped whole, and never with what a lane still needs. */
+/** Days of the log and of the attempts: made ahead, dropped whole, and never with rows that a lane still needs. */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
@@ -23,7 +23,7 @@ const partition = (table: string, number: number) =>
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   ({ database } = testDatabase);
-  // Those of the real time.
+  // Days of the real time.
   await dropOldDeliveries(database, day(0), 1);
   await insertTestWorkspace(database, 1);
 });
@@ -58,7 +58,7 @@ const sequences = async (table: 'delivery_log' | 'delivery_attempts', webhookId:
   );
   return rows.map(({ sequence }) => Number(sequence));
 };
-/** What a worker reads of a lane whose cursor it believes to stand in a day. */
+/** A worker's read of a lane whose cursor it believes to stand in a day. */
 const readLane = async (
   webhookId: number,
   readFrom: Date,
@@ -109,7 +109,7 @@ describe('days', () => {
     expect(await sequences('delivery_log', failing)).toEqual(range(6, 24));
     expect(await sequences('delivery_attempts', failing)).toEqual([6, 7]);
 
-    // It can be read on as if nothing had been, with what was tried.
+    // It can be read on as before, with its attempts.
     const [page] = await listDeliveriesAfter(database, [
       {
         lane: { environmentId: 1, webhookId: failing },
@@ -158,7 +158,7 @@ describe('days', () => {
       expect(await sequences(table, bystander)).toEqual(range(21, 24));
     }
 
-    // One that chooses by nothing that was attempted needs no attempts.
+    // A replay that does not choose by attempts needs no attempts.
     await end();
     await replay({});
     await dropOldDeliveries(database, day(5), 1);

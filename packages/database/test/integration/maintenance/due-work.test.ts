@@ -1,7 +1,4 @@
-/**
- * The one look for all reconcile loops: it finds whatever the reconcile loop itself would take, and nothing where there
- * is nothing.
- */
+/** The one look for all reconcile loops. It finds work if the reconcile loop itself would take some, and only then. */
 import { sql, type RawBuilder } from 'kysely';
 import { expect, test } from 'vitest';
 import { claimExport, listExportsToRun } from '../../../src/audit/audit-log-exports.ts';
@@ -37,7 +34,7 @@ interface Case {
   readonly kind: DueKind;
   /** Puts something in that is due at `at`; a replay and an import have no time of their own. */
   readonly put: (at: Date) => RawBuilder<unknown>;
-  /** What the reconcile loop itself asks. */
+  /** The reconcile loop's own question. */
   readonly isFound: (database: World['database']) => Promise<boolean>;
   readonly hasTime: boolean;
 }

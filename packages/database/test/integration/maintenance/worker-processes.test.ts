@@ -1,4 +1,4 @@
-/** Which worker processes count as dead, and what is released of them. */
+/** Worker processes that count as dead, and the release of their leases. */
 import type { Database } from '@sluice/database/connection/connection';
 import { openSession as open, type Session } from '@sluice/database/connection/held-session';
 import { claimLane, claimLanes, findLane, type LaneKey } from '@sluice/database/delivery/lanes';
@@ -119,7 +119,7 @@ test('the lanes that dead processes hold are released, and no others', async () 
     lanes.map(async (lane) => (await findLane(database, lane))?.isHeld),
   );
   expect(held).toEqual([false, false, true]);
-  // The next holder's fencing number keeps out what the dead one may still send to Postgres.
+  // The next holder's fencing number keeps out later writes of the dead one to Postgres.
   expect(await claimLane(database, lanes[0] as LaneKey, 60_000, NOW_MS)).toMatchObject({
     fencing: 2,
   });

@@ -1,4 +1,4 @@
-/** Activities of one instant: the newest first, whatever ids their senders gave them, also across pages. */
+/** Activities of one instant: the newest first, for any ids of their senders, also across pages. */
 import type { EventRow } from '@sluice/domain/state/loaded-state';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';

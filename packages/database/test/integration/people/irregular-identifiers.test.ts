@@ -1,4 +1,4 @@
-/** Identifiers from before there was a rule: those that no call names any more are found, and no others. */
+/** Identifiers from before there was a rule. Only the ones that no call names any more are found. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { listIrregularIdentifiers } from '../../../src/people/irregular-identifiers.ts';

@@ -1,4 +1,4 @@
-/** Which way Postgres takes for the very statements that the routes send, on tables large enough to matter. */
+/** Plans of Postgres for the statements that the routes send. The tables are large enough to matter. */
 import { listActivities } from '@sluice/database/people/activity-reads';
 import type { Database } from '@sluice/database/connection/connection';
 import { findAppKey } from '@sluice/database/accounts/credentials';
@@ -124,7 +124,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         new Date(Date.parse('2026-01-01T00:00:00Z') + 1_234 * 300_000),
       ),
   ],
-  // Three webhooks were told, each row with its webhook, its attempt and its commit batch.
+  // Three webhooks got it, each row with its webhook, its attempt and its commit batch.
   ['deliveries of an event', 15, (db) => listDeliveriesOfEvent(db, TENANT, '777', 200)],
   [
     'deliveries that an event caused',
@@ -141,7 +141,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         [1, 2, 3].map((webhookId) => ({ webhookId, sequence: 777 })),
       ),
   ],
-  // The lane, its head, and what was tried beyond the cursor.
+  // The lane, its head, and the deliveries that were tried beyond the cursor.
   ['the state of a lane', 30, (db) => findLaneState(db, LANE)],
   [
     'object types',

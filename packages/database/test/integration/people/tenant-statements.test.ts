@@ -1,4 +1,7 @@
-/** On many nodes rows are locked one tenant after another, and people are counted without triggers; on one server as ever. */
+/**
+ * Statements of several tenants. On many nodes rows are locked one tenant after another, and people are counted without
+ * triggers; on one server as ever.
+ */
 import type { PersonRow } from '@sluice/domain/state/loaded-state';
 import { EMPTY_VISITOR_PROFILE } from '@sluice/domain/state/visitor-profile';
 import { beforeAll, describe, expect, test } from 'vitest';

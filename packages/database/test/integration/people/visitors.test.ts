@@ -1,4 +1,4 @@
-/** What is kept of anonymous visitors: one row each, in the week of its last write, dropped with its week. */
+/** Data of anonymous visitors: one row each, in the week of its last write, dropped with its week. */
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { EMPTY_VISITOR_PROFILE } from '@sluice/domain/state/visitor-profile';

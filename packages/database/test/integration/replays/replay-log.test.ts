@@ -1,4 +1,4 @@
-/** Where in a webhook's log a replay begins to read. */
+/** The place in a webhook's log at which a replay begins. */
 import fc from 'fast-check';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Tables on nodes. What needs a Citus runs by `npm run test:distributed` alone. */
+/** Tables on nodes. Tests that need a Citus run by `npm run test:distributed` alone. */
 import { sql } from 'kysely';
 import { expect, inject, test } from 'vitest';
 import { createDatabase } from '../../../src/connection/connection.ts';

@@ -14,7 +14,7 @@ test('the first process decides the number of shards, and one with another numbe
 });
 
 test.each([
-  // Nothing can listen on port 0.
+  // A server cannot listen on port 0.
   ['is away', () => 'postgres://sluice@127.0.0.1:0/sluice', /DATABASE_URL.*127\.0\.0\.1/],
   ['has no such database', () => nowhere(), /DATABASE_URL.*"nowhere" does not exist/],
 ])(

@@ -1,4 +1,4 @@
-/** Old and new versions against one schema: who may run, and who is told what to do. */
+/** Old and new versions against one schema: the ones that may run, and the advice to the others. */
 import { sql, type Kysely } from 'kysely';
 import { expect, test } from 'vitest';
 import { migrate, MIGRATIONS } from '../../../src/schema/migrate.ts';

@@ -1,6 +1,6 @@
 /**
- * The rule on keys, held against the migrated schema: what belongs to a tenant can be put on any node by
- * its tenant alone. `table-places.ts` says which table is where.
+ * The rule on keys, held against the migrated schema: rows of a tenant can be put on any node by its tenant alone.
+ * `table-places.ts` has the place of each table.
  */
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';

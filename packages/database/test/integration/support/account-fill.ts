@@ -1,4 +1,4 @@
-/** Tables of the account surface with a row an account, so that a statement that reads all of them can be told. */
+/** Tables of the account surface with a row an account. In them, a statement that reads all of them is noticed. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 

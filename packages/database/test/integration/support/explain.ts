@@ -43,7 +43,7 @@ export async function explain(
   return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
 }
 
-/** The nodes of the plan that a statement would have; nothing is run. */
+/** The nodes of the plan that a statement would have; it is not run. */
 export async function planOf(database: Database, { text, values }: SentStatement): Promise<Plan[]> {
   const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
     CompiledQuery.raw(`explain (format json) ${text}`, [...values]),
@@ -53,7 +53,7 @@ export async function planOf(database: Database, { text, values }: SentStatement
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
-/** Rows that were fetched, also those that a filter threw away. */
+/** Rows that were fetched, also rows that a filter threw away. */
 export const rowsRead = (nodes: readonly Plan[]): number =>
   nodes
     .filter((node) => node['Relation Name'] !== undefined)

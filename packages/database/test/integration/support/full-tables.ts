@@ -1,4 +1,4 @@
-/** Tables as full as those of a busy workspace, so that a plan that reads too much of one is seen. */
+/** Tables as full as a busy workspace's. In them, a plan that reads too many rows is noticed. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 

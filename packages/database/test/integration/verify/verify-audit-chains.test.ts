@@ -201,7 +201,7 @@ describe('what is found', () => {
   });
 
   test('an entry with a hash made to fit what was altered', async () => {
-    // Entry 4 as a chain of its own would have it: right by itself, but not what entry 5 follows.
+    // Entry 4 as a chain of its own would have it: right by itself, but not the one that entry 5 follows.
     const forged = ++accountId;
     await sql`insert into accounts (account_id, name) values (${forged}, 'A')`.execute(database);
     for (let index = 1; index <= 4; index++) await rename(index * 100);

@@ -1,6 +1,8 @@
 /**
- * A page of each list of a workspace with 100,000 applications, endpoints and deliveries reads a page's rows, by an index.
- * The very statements that the routes send, as Postgres runs them.
+ * A page of each list reads only a page's rows.
+ *
+ * The workspace has 100,000 applications, endpoints and deliveries. Each page uses an index. The statements are the
+ * ones that the routes send, as Postgres runs them.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
@@ -19,7 +21,7 @@ import { explain, rowsRead } from '../support/explain.ts';
 
 const TENANT = 7;
 const COUNT = 100_000;
-/** A page, and one more that says whether there is another. */
+/** A page, and one more row, whose presence means that there is another page. */
 const PAGE = 51;
 const OWN = 100;
 /** The webhook with the many deliveries; it is one of the workspace's own. */
