@@ -1,4 +1,4 @@
-/** The time of receipt: the machine's, or Postgres' where the machine's is wrong. */
+/** The time of receipt: the machine's, or Postgres' if the machine's is wrong. */
 import { beforeEach, expect, test } from 'vitest';
 import { ReceiptClock } from '../src/receipt-clock.ts';
 

@@ -60,7 +60,7 @@ describe('credentials', () => {
     expect(workspaceOf()).toEqual(open);
     keys.replace([tested]);
     expect(workspaceOf()).toEqual(open);
-    // Revoked, it opens nothing; another key's test is its own.
+    // Revoked, it is refused; another key's test is its own.
     keys.replace([{ ...tested, secretHash: hashed('other'), testCredentialId: '8' }]);
     expect(workspaceOf().outcome).toBe('unknown');
     expect(keys.authenticateWriteKey('other')).toMatchObject({

@@ -14,7 +14,7 @@ const KEY: WorkspaceKey = {
   phoneIdentifies: false,
 };
 
-/** What a read takes by the clock of these tests. */
+/** Time of a read by the clock of these tests. */
 const READ_MS = 60_000;
 
 /** `failures`: how often each statement fails after the first read. */

@@ -1,4 +1,4 @@
-/** What strict mode and the Track API refuse, tell and record. */
+/** Refusals of strict mode and Track, with their answers and records. */
 import { describe, expect, test } from 'vitest';
 import { readBody } from '../../src/calls/read-body.ts';
 import { createIntake, issuesOf, PIPELINES, TRACK } from '../support/intake-use-case.ts';

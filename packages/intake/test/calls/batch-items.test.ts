@@ -1,4 +1,8 @@
-/** A large batch is read item by item, and gives what it gives when it is read whole. */
+/**
+ * A large batch that is read item by item.
+ *
+ * It gives the same result as when it is read whole.
+ */
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { ParseContext } from '@sluice/domain/parsing/parse';
@@ -48,7 +52,7 @@ function readWhole(call: Call, bytes: Uint8Array): Found {
 }
 
 const always = { isOver: () => true };
-/** With a turn for each item, unless told otherwise. */
+/** With a turn for each item by default. */
 async function readInTurns(
   call: Call,
   bytes: Uint8Array,
@@ -66,7 +70,7 @@ async function readInTurns(
   }
 }
 
-/** Without the place of a fault, which is told in bytes here and in characters there. */
+/** Without the place of a fault, which is in bytes here and in characters there. */
 const comparable = ({ operations, issues }: Found) => ({
   operations,
   issues: issues.map(({ code, field, batchIndex, callCount, message }) => ({
@@ -99,7 +103,7 @@ const calls: fc.Arbitrary<string> = fc.oneof(
     .map((call) => JSON.stringify(call)),
   fc.json(),
 );
-/** What is no JSON, some of it only nearly so. */
+/** Texts that are no JSON, some of them only nearly so. */
 const faulty = fc.constantFrom(
   '',
   ' ',

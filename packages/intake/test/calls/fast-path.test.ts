@@ -84,7 +84,7 @@ function createIntake(
       ...overrides,
     };
   };
-  /** Undefined where it is declined. */
+  /** Undefined if it is declined. */
   const fastPath = (body: unknown, overrides: Overrides = {}) => {
     let isTaken = false;
     const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(

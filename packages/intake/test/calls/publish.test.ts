@@ -1,4 +1,4 @@
-/** Publishing: who may, and what is answered of each message. */
+/** Publishing: the callers who may, and the answer for each message. */
 import { readSchema } from '@sluice/domain/event-schemas/schema-document';
 import { expect, test } from 'vitest';
 import { routes } from '../../src/calls/calls.ts';

@@ -53,7 +53,7 @@ describe('plain bodies', () => {
       if (found.outcome !== 'read') throw new Error(found.outcome);
       const [text = ''] = (found.value as { a: string[] }).a;
       expect(text.isWellFormed()).toBe(false);
-      // What the sender wrote as U+FFFD is no fault.
+      // U+FFFD that the sender wrote is no fault.
       expect(text.endsWith('\ufffd')).toBe(true);
       expect(found.hasEscapes).toBe(true);
       expect(found.faults?.get(null)).toMatchObject([{ kind: 'not-utf8', path: ['a', 0] }]);

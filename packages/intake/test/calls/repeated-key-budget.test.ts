@@ -1,4 +1,8 @@
-/** In permissive mode as many bodies are looked at as 0.5 % of a core can read, whatever comes. */
+/**
+ * The budget of searches for repeated keys in permissive mode.
+ *
+ * Any bodies may come: as many are searched as 0.5 % of a core can read.
+ */
 import { expect, test } from 'vitest';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 
@@ -42,7 +46,7 @@ test('a sender of nothing but repeated keys costs no more', () => {
     clock.nowMs += 10;
     foundCount += countFound(looks, 100);
   }
-  // Ten seconds, and what may be saved up: each costs its look and ten more for its place.
+  // Ten seconds, and the bytes that may be saved up: each costs its search and ten more for its place.
   const foundCountMax = Math.ceil((10 * BYTES_PER_SECOND + SAVED_BYTES_MAX) / 11_000);
   expect(foundCount).toBeLessThanOrEqual(foundCountMax);
   expect(foundCount).toBeGreaterThan(foundCountMax / 2);

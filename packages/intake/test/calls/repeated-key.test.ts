@@ -1,4 +1,8 @@
-/** No object with a key twice passes unseen, and of others few are looked at again. */
+/**
+ * Every object with a key twice is found.
+ *
+ * Few other objects are searched again.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { findRepeatedKeys } from '@sluice/domain/parsing/lenient-json';

@@ -1,4 +1,4 @@
-/** What calls that wait to be admitted hold of memory: all of it is within the pending bytes. */
+/** Memory of calls that wait to be admitted: all of it is within the pending bytes. */
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { expect, test } from 'vitest';
 import { Admission } from '../../src/commit/admission.ts';

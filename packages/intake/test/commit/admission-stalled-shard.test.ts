@@ -1,4 +1,4 @@
-/** Workers that were away come back, but for those of one shard: by a clock of the test. */
+/** Workers that were away come back, except the workers of one shard. The clock is the test's. */
 import { expect, test } from 'vitest';
 import { Admission } from '../../src/commit/admission.ts';
 
@@ -24,9 +24,9 @@ function openQueues() {
     turnNow: () => nowMs,
   });
   return {
-    /** More than any window, and not the first: only where nobody waits for the workers. */
+    /** More than any window, and not the first: true only while no call waits for the workers. */
     isOpen: () => admission.mayAdmit(1e9, 1),
-    /** A sender of one commit batch a shard in every second step, where it is admitted. */
+    /** A sender of one commit batch a shard in every second step, if it is admitted. */
     async pass(durationMs: number, works: (shard: number) => boolean) {
       for (const endMs = nowMs + durationMs; nowMs < endMs; nowMs += STEP_MS) {
         for (const shard of SHARDS) if (works(shard)) queues[shard]?.shift();

@@ -1,4 +1,8 @@
-/** Whose calls wait to be admitted, for how long, and in which order they are applied: counts and orders, by a clock of the test. */
+/**
+ * Calls that wait to be admitted, their times and their order.
+ *
+ * Counts and orders, by a clock of the test.
+ */
 import type { QueuedBatch } from '@sluice/platform/queue/queue-heads';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -13,7 +17,7 @@ const FLOOD = 1;
 const OTHER = 2;
 const BATCH_COUNT = 50;
 const BATCH_SIZE_BYTES = 10_000;
-/** Without a bound, a flood that nobody slows down would fill the memory of the test. */
+/** Without a bound, an unlimited flood would fill the memory of the test. */
 const WAITING_MAX = 50_000;
 
 /** An intake before workers who apply `perMs` operations a millisecond, one commit batch after another; 1 ms of theirs is a step. */
@@ -90,7 +94,7 @@ function openWorld({ perMs = 10, isAlone = false, pendingSizeBytes = 1e9 } = {})
     leave: () => void (isAway = true),
     keepOnDisk: () => void (committedTo = 'spill'),
     stage: () => void (committedTo = 'stage'),
-    /** @param isWorking - false: the workers apply nothing. */
+    /** @param isWorking - false: the workers apply no operations. */
     async pass(durationMs: number, isWorking = true) {
       for (let ms = 0; ms < durationMs; ms++) {
         nowMs++;
@@ -243,7 +247,7 @@ test('who would wait for longer than five seconds is refused; another one is not
   expect(world.batcher.lineOperationCount).toBeLessThan(12_000);
 });
 
-// Somebody who sends half of what the workers apply, and so much, beside one who sends a call now and then.
+// A busy sender, at half of the workers' speed, beside one who sends a call now and then.
 test.each([500, 1_500, 2_500, 30_000])(
   'workers that are away for %d ms and then catch up have nobody refused',
   async (awayMs) => {
@@ -293,7 +297,7 @@ test('a shard that stands still does not hold up what goes to the others', async
   });
   let admittedCount = 0;
   for (; nowMs < 12_000; nowMs += 10) {
-    // What was added before is applied, but for one shard.
+    // Earlier batches are applied, but for one shard.
     queued = new Set([...queued].filter((id) => id.endsWith(`-${stuckShard}`)));
     await admission.look();
     const count = admission.groupCountMax;

@@ -81,7 +81,7 @@ describe('a flush', () => {
     await first.commit(flush('a'), true, world.nowMs, OWNERS);
     expect(world.diskBuffer.isEmpty).toBe(true);
     const adding = first.commit(flush('b'), true, world.nowMs, OWNERS);
-    // Some shards may have it now. What the next start finds:
+    // Some shards may have it now. The next start finds this:
     expect(world.diskBuffer.commitBatchCount).toBe(1);
     await adding;
     expect(world.diskBuffer.isEmpty).toBe(true);

@@ -1,4 +1,4 @@
-/** How much a commit batch, a flush and the memory before them hold. */
+/** Sizes of a commit batch, a flush and the memory before them. */
 import type { WrittenCommitBatch } from '@sluice/platform/queue/commit-batch-writer';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
@@ -29,7 +29,7 @@ test('a commit batch holds at most 1,000 operations, and keeps their order acros
   ]);
   expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
   expect(new Set(committed.map(({ envelope: commitBatch }) => commitBatch.id)).size).toBe(3);
-  // What one call brought is committed together, also where all of it is on one shard.
+  // The operations of one call are committed together, also if all of them are on one shard.
   expect(areAtomic).toEqual([true]);
 });
 

@@ -1,4 +1,7 @@
-/** Times that intakes give to calls on their disks: in the order of the answers, whatever the intakes know of the broker's clock. */
+/**
+ * Times that intakes give to calls on their disks: in the order of the answers, with any knowledge of the broker's
+ * clock.
+ */
 import { beforeEach, expect, test } from 'vitest';
 import { BrokerClock } from '../../src/commit/broker-clock.ts';
 

@@ -1,4 +1,4 @@
-/** What lasts is measured by a clock that is never set: the machine's may be set back or ahead at any moment. */
+/** Durations are measured by a clock that is never set: the machine's may be set back or ahead at any moment. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createHealth } from '../../src/health.ts';
 import { createBatcher, createBroker, event } from '../support/batcher-under-test.ts';
@@ -58,7 +58,7 @@ test.each(SET_BY)(
     };
     world.broker.mode = 'up';
     await committer.stop();
-    // One, then two more; what is left would begin after more than five seconds.
+    // One, then two more; the rest would begin after more than five seconds.
     expect(world.broker.added).toEqual(['a', 'b', 'c']);
     expect(world.diskBuffer.commitBatchCount).toBe(1);
   },

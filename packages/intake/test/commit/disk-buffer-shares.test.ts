@@ -1,4 +1,4 @@
-/** Whose bytes are in the disk buffer, and who gets its last share. */
+/** Owners of bytes in the disk buffer, and its last share. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const openIn = (directory: string, sizeBytesMax = 10_000, isAlone = false): Disk
     isAlone: () => isAlone,
   });
 
-/** On disk about as large as said. */
+/** On disk about as large as `sizeBytes`. */
 const flushOf = (sizeBytes: number): ShardCommitBatch[] => [
   { shard: 0, envelope: { id: 'x'.repeat(sizeBytes), operations: [] } },
 ];

@@ -119,7 +119,7 @@ describe('the disk buffer', () => {
 
   test('flushes of one moment keep their order when another process takes over their file', () => {
     const [first, second] = [open(), open()];
-    // The clock stands still, or is set back: the file's own order is what is left.
+    // The clock stands still, or is set back: only the file's own order remains.
     for (const id of ['a', 'b', 'c', 'd']) second.append(flush(id), NOBODY, 7, 7);
     close(first);
     close(second);
@@ -128,7 +128,7 @@ describe('the disk buffer', () => {
     next.append(flush('e'), NOBODY, 1, 1);
     expect(idsOf(next)).toEqual(['a', 'b', 'c', 'd', 'e']);
     close(next);
-    // Nothing is left behind in the file that it was in, to come a second time.
+    // The file that it was in is empty, so it does not come a second time.
     expect(idsOf(open())).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
@@ -181,7 +181,7 @@ describe('the disk buffer', () => {
     const next = open();
     expect(idsOf(next)).toEqual(['a', 'b']);
     expect(next.commitBatchCount).toBe(2);
-    // And it is nobody else's any more.
+    // And it has no other owner any more.
     expect(open().isEmpty).toBe(true);
   });
 

@@ -1,4 +1,8 @@
-/** What is in the disk buffer, on its way to the broker that is back; and when to come again meanwhile. */
+/**
+ * Flushes on their way from disk to a broker that is back.
+ *
+ * Also the time at which a refused call should come again.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CommitterWorld, flush, turn, unique, WAIT, OWNERS } from '../support/committer-world.ts';
 
@@ -103,7 +107,7 @@ describe('the drain', () => {
     world.broker.attempts = [];
     world.broker.mode = 'up';
     await world.untilEmpty();
-    // One first: what the broker refuses is then alone.
+    // One first: a flush that the broker refuses is then alone.
     expect(world.broker.attempts).toEqual(['a', 'b,c']);
   });
 
@@ -159,7 +163,8 @@ describe('Retry-After', () => {
       await committer.commit(flush(`flush-${n}`), false, world.nowMs, OWNERS);
     const seen: number[] = [];
     world.broker.onAdd = () => {
-      // Each step takes two seconds: after the first, one of a hundred left; nine more until a tenth is free.
+      // Each step takes two seconds. After the first, 1 of 100 has left, and nine more must leave until a tenth is
+      // free.
       seen.push(committer.retryAfterSeconds());
       world.nowMs += 2_000;
     };

@@ -1,4 +1,4 @@
-/** Simple calls on the fast path, and whatever a client sends. */
+/** Simple calls on the fast path, and all other texts of clients. */
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** The lease of an intake: what the broker is told before a call is answered from the disk, and when. */
+/** The lease of an intake: the reports to the broker before a call is answered from the disk, and their times. */
 import { createLogger } from '@sluice/platform/process/logger';
 import type { IntakeReport, Standing } from '@sluice/platform/queue/staged-flushes';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -168,7 +168,7 @@ test('a time is the broker’s, and a flush is answered when it has passed; befo
   await start();
   expect(Math.abs(lease.brokerNow() - nowMs - AHEAD_MS)).toBeLessThanOrEqual(10);
   const passed = lease.untilPassed();
-  // What is not certain of a round trip of 10 ms, twice.
+  // The uncertainty of a round trip of 10 ms, twice.
   const wait = waits.at(-1);
   expect(wait?.durationMs).toBeGreaterThanOrEqual(10);
   wait?.end();

@@ -1,4 +1,8 @@
-/** Operations that were written as they came join a flush as those that are written when it goes. */
+/**
+ * Operations that were written early join a flush like others.
+ *
+ * The others are written when the flush goes.
+ */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { commitBatchText, CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import fc from 'fast-check';

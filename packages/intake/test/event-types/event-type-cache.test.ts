@@ -1,4 +1,8 @@
-/** What publishing is held to is what was read last, of the workspace alone. */
+/**
+ * Publishing is checked against the schemas that were read last.
+ *
+ * They are the schemas of the workspace alone.
+ */
 import type { EventTypesInForce } from '@sluice/domain/parsing/parse';
 import { expect, test, vi } from 'vitest';
 import { EventTypeCache } from '../../src/event-types/event-type-cache.ts';

@@ -62,7 +62,7 @@ describe('what published clients ask for before their first call', () => {
     };
     expect(Object.keys(integrations)).toEqual(names);
     for (const settings of Object.values(integrations))
-      // As the clients take whatever is not `unbundled` for a script that is to be loaded.
+      // Clients load a script for every value that is not `unbundled`.
       expect(settings).toMatchObject({
         apiKey: KEY,
         apiHost: 'in.example/v1',

@@ -18,7 +18,7 @@ const operation = (eventId: string): TrackEvent => ({
   occurredAtMs: 1,
 });
 
-/** Spans are named 1, 2, 3 in the order of their starts; senders that say "no" are not sampled. */
+/** Spans are named 1, 2, 3 in the order of their starts; calls of senders with "no" are not sampled. */
 function createTracer() {
   const spans: (SpanStart & { linked: string[]; ended: [unknown, string | undefined][] })[] = [];
   const tracer: Tracer = {
@@ -41,7 +41,11 @@ function createTracer() {
   return { tracer, spans };
 }
 
-/** Takes a call of one event. @returns the event, and what answers the call. */
+/**
+ * Takes a call of one event.
+ *
+ * @returns the event, and the function that answers the call.
+ */
 function take(calls: CallTracer, eventId: string, traceparent: string) {
   const event = operation(eventId);
   const call = { name: 'pipelines.track', parse: () => ({ operations: [event], issues: [] }) };

@@ -1,4 +1,4 @@
-/** Forty streams beside single calls: what a call's flush, and the one before it, have of theirs. */
+/** Forty streams beside single calls: the streams' operations in a call's flush, and in the one before it. */
 import { setImmediate as iteration } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { streamCalls } from '../../src/calls/calls.ts';
@@ -49,7 +49,7 @@ async function flushesOfStreams(
     now: () => 1,
     monotonicNow: () => 0,
     newId: () => 'id',
-    // The pace of a stream is not what is tested: its clock stands still too.
+    // The pace of a stream is not under test: its clock stands still too.
     pause: () => Promise.reject(new Error('a stream of few lines does not wait')),
   };
   const request = {

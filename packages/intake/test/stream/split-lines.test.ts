@@ -4,7 +4,7 @@ import { LineSplitter } from '../../src/stream/split-lines.ts';
 
 const SIZE_BYTES_MAX = 8;
 
-/** What is made of the bytes when they come in pieces of these sizes. */
+/** The lines of the bytes when they come in pieces of these sizes. */
 function split(bytes: Uint8Array, sizes: readonly number[], firstLine = 1, passedMax = 0) {
   const splitter = new LineSplitter(SIZE_BYTES_MAX, firstLine);
   const lines: [number: number, text: string | null][] = [];
@@ -17,7 +17,7 @@ function split(bytes: Uint8Array, sizes: readonly number[], firstLine = 1, passe
   let position = 0;
   for (let turn = 0; position < bytes.length; turn++) {
     const end = Math.min(bytes.length, position + (sizes[turn % sizes.length] ?? 1));
-    // One buffer for all pieces, as sockets do: what is kept of a piece must be a copy.
+    // One buffer for all pieces, as sockets do: kept parts of a piece must be copies.
     piece.set(bytes.subarray(position, end));
     splitter.add(piece.subarray(0, end - position));
     do {

@@ -1,4 +1,8 @@
-/** A batcher with a broker whose confirmations the test gives out, and events for it. */
+/**
+ * A batcher, a broker that the test controls, and events.
+ *
+ * The test gives out the broker's confirmations.
+ */
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { Batcher, type BatcherOptions } from '../../src/commit/batcher.ts';
@@ -33,7 +37,7 @@ export function createBroker() {
     flushes,
     commit: (commitBatches: readonly ShardCommitBatch[], _isAtomic: boolean, arrivedAtMs: number) =>
       new Promise<CommittedTo>((resolve, reject) => {
-        // What is in the disk buffer is not overwritten, so that the tests can look at it later.
+        // Bytes in the disk buffer are not overwritten, so that the tests can look at them later.
         const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
         const fail = () => reject(new Error('away'));
         flushes.push({ envelopes: commitBatches, arrivedAtMs, confirm, fail });

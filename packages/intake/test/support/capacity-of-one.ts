@@ -1,4 +1,4 @@
-/** Capacity for tests in which nobody shares it. */
+/** Capacity for tests with one workspace alone. */
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 
 export const capacityOfOne = (capacity: number): SharedCapacity =>

@@ -1,4 +1,8 @@
-/** The committer over a real disk buffer, and a broker that can be away in each way. */
+/**
+ * The committer over a real disk buffer and an unreliable broker.
+ *
+ * The broker can be away in each way.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,25 +26,25 @@ export const flush = (id: string): ShardCommitBatch[] => [
 /** As long as a broker takes at least. */
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A broker that can be away in each way, and what it was given, in order. */
+/** A broker that can be away in each way, and the flushes that it got, in order. */
 function createBroker() {
   const broker = {
     mode: 'up' as Mode,
     /** False as on a Redis Cluster. */
     isAtomicAcrossShards: true,
     added: [] as string[],
-    /** What it was given at a time. */
+    /** The flushes that it got at a time. */
     attempts: [] as string[],
-    /** What it answers to the next new flushes instead of adding them. */
+    /** Its answers to the next new flushes, which are not added then. */
     heldBack: [] as ('held' | 'ending')[],
-    /** What was staged, in order. */
+    /** Staged flushes, in order. */
     staged: [] as StagedDraft[],
-    /** Refused by content, whatever the mode. */
+    /** Refused by content, in any mode. */
     poison: undefined as string | undefined,
-    /** What it was given while it hung, and does when it wakes. */
+    /** Its work while it hung, done when it wakes. */
     late: [] as (() => void)[],
     onAdd: () => {},
-    /** What is staged is moved at once. */
+    /** Staged flushes are moved at once. */
     stage: {
       async put(flushes: readonly StagedDraft[]): Promise<void> {
         await broker.addFlush(flushes.flatMap(({ text }) => readFlush(text)));
@@ -85,7 +89,7 @@ export class CommitterWorld {
   /** Of the committer that was started last. */
   diskBuffer!: DiskBuffer;
   nowMs = 1_000_000;
-  /** How far the clock of the machine was set, which nothing but the times of flushes goes by. */
+  /** Time by which the clock of the machine was set; only the times of flushes use that clock. */
   setByMs = 0;
   /** By the broker's clock, which is an hour ahead. */
   readonly lease = {
@@ -102,7 +106,7 @@ export class CommitterWorld {
   readonly #committers: BatchCommitter[] = [];
   readonly #diskBuffers: DiskBuffer[] = [];
 
-  /** As a process does that starts on what earlier ones left. */
+  /** As a process that starts with the files of earlier ones. */
   start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
     this.diskBuffer = openDiskBuffer({
       directory: this.#directory,

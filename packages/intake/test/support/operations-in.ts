@@ -1,4 +1,4 @@
-/** What is in commit batches that intake has written, in order. */
+/** Operations of commit batches that intake has written, in order. */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';

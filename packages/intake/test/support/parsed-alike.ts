@@ -1,5 +1,5 @@
 /**
- * The fast path beside the slow one: whatever it does not decline, both read alike.
+ * The fast path beside the slow one: both read every call alike that the fast path does not decline.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation, type QueuedOperation } from '@sluice/domain/operations/packed-event';
@@ -23,7 +23,7 @@ const calls = { track: callNamed('pipelines.track'), batch: callNamed('pipelines
 
 export const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-/** As it comes to Postgres: of -0 nobody hears. */
+/** As Postgres gets it: -0 becomes 0. */
 const asStored = (operation: Operation) => JSON.parse(JSON.stringify(operation)) as Operation;
 
 export const queuedAt = (fastParsed: ParsedOperations, index: number): QueuedOperation =>
@@ -34,7 +34,7 @@ export const queuedAt = (fastParsed: ParsedOperations, index: number): QueuedOpe
 export const eventIdOf = (operation: Operation): string =>
   'eventId' in operation ? operation.eventId : '';
 
-/** What the fast path gives; undefined where it declines. */
+/** Result of the fast path; undefined if it declines. */
 function fastParse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const fastParsed = parser.parse(bytes, kind === 'batch', environmentId, AT_MS);
   if (fastParsed === undefined) return undefined;
@@ -44,7 +44,7 @@ function fastParse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: nu
   }));
 }
 
-/** What the slow path gives, as it comes to the worker. */
+/** Result of the slow path, as the worker gets it. */
 function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const call = calls[kind];
   const body = readBody(bytes, call.itemsKey);
@@ -66,7 +66,7 @@ function parse(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number
   return { operations: operations.map(asStored), issues };
 }
 
-/** True where it was not declined, and then both gave the same. */
+/** True if it was not declined, and then both gave the same. */
 export function isParsedAlike(
   bytes: Uint8Array,
   kind: 'track' | 'batch' = 'track',

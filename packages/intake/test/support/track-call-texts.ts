@@ -1,6 +1,6 @@
 /**
- * Track calls as clients write them, and worse: texts, because what JSON may look like is half of the
- * question. Mostly right, for else nothing of them would be more than a fault.
+ * Track calls as clients write them, and worse. They are texts, because the forms of JSON are half of the test. Mostly
+ * right, for else each would only be a fault.
  */
 import fc from 'fast-check';
 
@@ -116,7 +116,7 @@ export const trackBatch = fc
     return `{${members.join(',')}}`;
   });
 
-/** Which of the bytes are overwritten, left out or doubled; most often none. */
+/** The bytes that are overwritten, left out or doubled; most often an empty list. */
 export const damage = fc.oneof(
   { weight: 3, arbitrary: fc.constant([]) },
   {

@@ -1,4 +1,6 @@
-/** The demo's keys are in the documentation: they open nothing to a call that comes from elsewhere, and the answer says so. */
+/**
+ * The demo's keys are in the documentation: they are refused for a call from elsewhere, with the reason in the answer.
+ */
 import { request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';

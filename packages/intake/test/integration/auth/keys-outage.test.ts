@@ -1,4 +1,8 @@
-/** A path to Postgres that drops packets without a word, while a real intake process takes calls by the keys that it knows. */
+/**
+ * A path to Postgres that silently drops packets.
+ *
+ * A real intake process takes calls by its known keys meanwhile.
+ */
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection/connection';
@@ -83,7 +87,7 @@ test(
           ),
         WAIT,
       );
-    // Whichever statement was under way: beside the read of the keys that may be the measure of the clock.
+    // Any statement that was under way: beside the read of the keys that may be the measure of the clock.
     await isSaid(/Postgres did not answer in \d+ ms/, {});
     // So is a connection that is not answered, and intake goes on as in any outage of Postgres.
     await isSaid(/timeout|terminated due to/, {

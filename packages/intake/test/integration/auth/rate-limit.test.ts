@@ -22,7 +22,7 @@ const send = (path: string, authorization: string, body: object) =>
   });
 
 test('a call over the rate is 429 on both APIs, in permissive mode too, and nothing of it is stored', async () => {
-  // Strangers take nothing from the workspace.
+  // Strangers do not use up the workspace's calls.
   for (let n = 0; n < 10; n++) {
     const answer = await send('/v1/track', 'Basic d3Jvbmc6', { userId: 'a', event: 'x' });
     expect(answer.headers.get('ratelimit-limit')).toBeNull();

@@ -10,7 +10,7 @@ import { expect, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
-/** An intake with a key that is made to be tested, and what calls with that key are answered. */
+/** An intake with a key that is made to be tested, and the answers to calls with that key. */
 async function startWithTestKey(keysRefreshMs: number) {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
@@ -56,14 +56,14 @@ test('a key that is made to be tested opens identify alone, and everything once 
   expect(await send('track', event)).toBe(401);
   expect(await send('batch', { batch: [event] })).toBe(401);
   expect(await send('stream', event)).toBe(401);
-  // Permissive mode says 200 to it, and it still is no success.
+  // Permissive mode answers 200 to it, and it still is no success.
   expect(await send('track', event, false)).toBe(200);
   expect(await send('identify', {})).toBe(400);
   expect(await send('identify', {}, false)).toBe(200);
-  // Nothing was taken with it so far: after some looks at the keys it is what it was.
+  // No call was taken with it so far: after some looks at the keys it is unchanged.
   expect(await send('track', event)).toBe(401);
   expect(await isTest()).toBe(true);
-  // What was answered 200 and not taken is visible to the operator, and so is a key that is mistyped.
+  // A call that was answered 200 and not taken is visible to the operator, and so is a key that is mistyped.
   const mistyped = await fetch(`${intake.url}/v1/track`, {
     method: 'POST',
     headers: { Authorization: `Basic ${Buffer.from('nwe-key:').toString('base64')}` },

@@ -26,13 +26,13 @@ interface BadValue {
   readonly name: string;
   /** As it stands in the body, behind `"price":`. */
   readonly bytes: Buffer;
-  /** What the item is taken with; absent: the item is not taken. */
+  /** The value with which the item is taken; absent if the item is not taken. */
   readonly taken?: unknown;
-  /** Code of its issue; absent: there is none. */
+  /** Code of its issue; absent without an issue. */
   readonly issue?: string;
-  /** Of the issue; absent: it names the place of the value. */
+  /** Of the issue; if absent, it names the place of the value. */
   readonly field?: null;
-  /** In strict mode; absent: it is taken there too. */
+  /** In strict mode; absent if it is taken there too. */
   readonly strict?: string;
 }
 
@@ -139,7 +139,7 @@ const DOORS: readonly Door[] = [
   },
 ];
 
-/** `latin1` keeps every byte what it is. */
+/** `latin1` keeps every byte. */
 const textOf = (bytes: Buffer): string => bytes.toString('latin1');
 
 let sent = 0;

@@ -1,4 +1,8 @@
-/** Addresses, credentials, sizes and headers that the clients of other services have, on real sockets. */
+/**
+ * Addresses, credentials, sizes and headers of other services' clients.
+ *
+ * On real sockets.
+ */
 import { deflateSync, gzipSync } from 'node:zlib';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import type { RecordIssue, TrackEvent } from '@sluice/domain/operations/operation';

@@ -1,4 +1,4 @@
-/** The calls of Track v1 that other workspaces' data, or no credentials at all, come into. */
+/** Calls of Track v1 without credentials, or near other workspaces' data. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
@@ -77,7 +77,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
     expect((await unsubscribe('mine\0')).status).toBe(400);
   });
 
-  // Tenant safety: whoever reports metrics under another workspace's ids must reach nobody there.
+  // Tenant safety: a sender that reports metrics under another workspace's ids must reach no person there.
   test('an id known in two workspaces unsubscribes nobody, and both are told in their issues', async () => {
     const answer = await unsubscribe('shared');
     expect(answer.status).toBe(400);

@@ -1,4 +1,8 @@
-/** A workspace that sends as fast as it can, and another one beside it: a real intake, a real broker, workers of a known speed. */
+/**
+ * A workspace that sends at full speed, and another beside it.
+ *
+ * With a real intake, a real broker, and workers of a known speed.
+ */
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';

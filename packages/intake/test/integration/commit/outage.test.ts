@@ -1,7 +1,8 @@
 /**
- * The broker goes away, in each of its ways, while a real intake process takes calls. What it made of
- * them is read from the queues once the broker is back: that a consumer outlives its broker is not
- * intake's to show.
+ * The broker goes away while a real intake process takes calls.
+ *
+ * It goes in each of its ways. Its commit batches are read from the queues once the broker is back: that a consumer
+ * outlives its broker is not intake's to show.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {

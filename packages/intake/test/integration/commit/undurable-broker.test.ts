@@ -1,4 +1,8 @@
-/** In production a broker that says that it loses what it confirms gets no calls, by a real intake process. */
+/**
+ * In production a broker that can lose confirmed data gets no calls.
+ *
+ * With a real intake process.
+ */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

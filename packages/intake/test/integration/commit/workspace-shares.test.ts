@@ -1,4 +1,8 @@
-/** One workspace at the bounds of a real intake process, and another one that is still served. */
+/**
+ * One workspace at the bounds of an intake process, beside another.
+ *
+ * The process is real, and the other workspace is still served.
+ */
 import { once } from 'node:events';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { createDatabase } from '@sluice/database/connection/connection';

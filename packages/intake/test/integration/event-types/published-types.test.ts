@@ -1,4 +1,4 @@
-/** An intake holds what is published to the schemas of its workspace. */
+/** An intake checks published messages against the schemas of their workspace. */
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';

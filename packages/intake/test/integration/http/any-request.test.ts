@@ -1,6 +1,8 @@
 /**
- * Whatever comes, intake answers as documented and lives, and whatever it takes the worker can apply:
- * random requests (`any-request.ts`) to the real processes over real sockets.
+ * Intake answers any request as documented and lives.
+ *
+ * The worker can apply every call that it takes. Random requests (`any-request.ts`) go to the real processes over real
+ * sockets.
  */
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -50,13 +52,13 @@ beforeAll(async () => {
 afterAll(() => Promise.all([intake, worker].map((service) => service?.kill('SIGKILL'))));
 
 interface Answer {
-  /** Undefined where the connection ended without one. */
+  /** Undefined if the connection ended without one. */
   readonly status: number | undefined;
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
 }
 
-/** Sends the bytes, and with `isAll` that they were all, and takes what comes until the connection ends. */
+/** Sends the bytes, and with `isAll` the end of them, and takes the answer until the connection ends. */
 function exchange(bytes: Buffer, isAll = false): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
@@ -114,7 +116,7 @@ function documentedStatuses({ route, pattern, method, path, ...request }: AnyReq
   if (request.headers.filter(isAuthorization).length > 1) return [400];
   // Such a connection could not be ended after the answer.
   if (['OPTIONS', 'HEAD'].includes(method) && request.chunkSizes !== undefined) return [400];
-  // Where a part of the path is empty it is another path, or none.
+  // With an empty part the path is another one, or unknown.
   const elsewhere = /\/\/|\/$|\/\?/.test(path) ? [404, 405] : [];
   if (method === 'OPTIONS') return [204];
   if (pattern === undefined) return [404];
@@ -129,7 +131,7 @@ function documentedStatuses({ route, pattern, method, path, ...request }: AnyReq
   return [success, 400, ...(call.hasItems ? [207] : []), ...elsewhere];
 }
 
-/** What is not is refused before anybody is asked for credentials. */
+/** Any other path is refused before credentials are asked for. */
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path.replace(/\?.*$/s, ''));
@@ -144,7 +146,7 @@ const REASONS = new Set([
   'invalid_framing',
 ]); // prettier-ignore
 
-/** The one error body (`ingestion-conventions.md` §3.3), and nothing of our insides. */
+/** The one error body (`ingestion-conventions.md` §3.3), without a trace of our insides. */
 function expectProblem({ status, headers, body }: Answer): void {
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
   const problem = JSON.parse(body) as {

@@ -1,4 +1,4 @@
-/** A sender that goes away, at any stage of any transport: the work ends, and what was held is free. */
+/** A sender that goes away, at any stage of any transport: the work ends, and the held capacity is free. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -135,7 +135,10 @@ async function sendAndCut({ transport, sentShare, waitMs, isReset }: Cut): Promi
   else socket.destroy();
 }
 
-/** Bytes that are held, after a collection; what intake passed on is kept by the test, and not counted. */
+/**
+ * Bytes that are held, after a collection; the test keeps the operations that intake passed on, and they are not
+ * counted.
+ */
 function heldSizeBytes(): number {
   (intake.operations as unknown[]).length = 0;
   collectGarbage();
@@ -144,8 +147,8 @@ function heldSizeBytes(): number {
 }
 
 /**
- * Of the event loop: the least of three windows. What goes on is in each of them; the time for which another process has
- * the core counts as used, and is in some.
+ * Of the event loop: the least of three windows. Continuing work is in each of them. The time for which another process
+ * has the core counts as used, and is in some.
  */
 async function utilisation(): Promise<number> {
   let least = 1;
@@ -165,7 +168,7 @@ const NOTHING = {
   inFlight: 0,
 };
 
-/** Nothing is held of what all share: a little that each cut leaves would end in 503 for everybody. */
+/** No shared capacity is held: a small rest of each cut would end in 503 for everybody. */
 const isIdle = () =>
   vi.waitFor(
     async () => {
@@ -206,7 +209,7 @@ test(
       { numRuns: 20 },
     );
     await isIdle();
-    // What the last ones held goes with their sockets, which end in a later turn of a busy machine.
+    // The bytes of the last ones go with their sockets, which end in a later turn of a busy machine.
     await vi.waitFor(() => expect(heldSizeBytes() - before).toBeLessThan(16 * MEBIBYTE), {
       timeout: 20_000,
       interval: 100,

@@ -1,4 +1,8 @@
-/** What a connection may do before, in the middle of and after a call: an answer or an end, and no harm to others. */
+/**
+ * Hostile acts of a connection before, in and after a call.
+ *
+ * It gets an answer or an end, and does no harm to others.
+ */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startIntakeUnderTest, type IntakeUnderTest } from '../support/intake-under-test.ts';
 import { openRaw } from '../support/raw-http.ts';

@@ -1,7 +1,8 @@
 /**
- * The corpus of requests whose framing no honest client sends, with the answer that each gets: what
- * intake refuses, what uWebSockets.js refuses before it, what is cut after a while, and what it lets
- * through (`docs/operations/proxy.md` says which proxy setting stops that). Nothing of it may harm the next caller.
+ * The corpus of requests with framing that no honest client sends.
+ *
+ * Each has its answer: intake refuses it, uWebSockets.js refuses it before, it is cut after a while, or it gets through
+ * (`docs/operations/proxy.md` has the proxy settings that stop these). They must not harm the next caller.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
@@ -148,7 +149,7 @@ test('a call that takes longer than a head may is answered, beside silent connec
   await expectUnharmed(intake);
 });
 
-// uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than what comes.
+// uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than the sent one.
 test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothing is taken', async () => {
   const takenCount = eventsNamed(intake, 'hostile').length;
   const startedAtMs = performance.now();
@@ -171,7 +172,7 @@ test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothi
   expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
 });
 
-// uWebSockets.js calls back for each chunk of what it reads, in one turn of the event loop: 0.2 s for 2 MB.
+// uWebSockets.js calls back for each chunk that it reads, in one turn of the event loop: 0.2 s for 2 MB.
 test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
   'POST %s in hundreds of thousands of chunks of one byte: cut, and nothing is taken',
   async (path) => {
@@ -185,7 +186,7 @@ test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
   },
 );
 
-// Which of them are malformed uWebSockets.js does not say, so each connection on which chunks came ends.
+// uWebSockets.js does not report the malformed ones, so each connection on which chunks came ends.
 test.each<[string, string]>([
   ['a chunk size with a space after it', chunked(`${HEX} \r\n${BODY}\r\n${END}`)],
   ['chunks whose lines end with LF alone', chunked(`${HEX}\n${BODY}\n0\n\n`)],
@@ -241,7 +242,7 @@ describe('let through by uWebSockets.js', () => {
     await expectUnharmed(intake);
   });
 
-  // Where another reader sees a body, it sees none: a proxy that passes these on could be fooled.
+  // It sees no body in requests in which another reader sees one: a proxy that passes these on could be fooled.
   test.each<[string, string]>([
     ['a chunk size with a space before it', chunked(` ${HEX}\r\n${BODY}\r\n${END}`)],
     ['an empty chunk size', chunked(`\r\n${BODY}\r\n${END}`)],
@@ -257,7 +258,7 @@ describe('let through by uWebSockets.js', () => {
   });
 });
 
-// uWebSockets issue 1776. Its fix left these places: such a sender is told 505 and nothing is taken.
+// uWebSockets issue 1776. Its fix left these places: such a sender gets 505 and its call is not taken.
 test('a call that comes in two pieces is read, but for one that is cut before its path or in its version', async () => {
   const call = sized();
   const version = call.indexOf(' HTTP/1.1');
@@ -268,7 +269,7 @@ test('a call that comes in two pieces is read, but for one that is cut before it
     raw.write(call.slice(0, cut));
     return raw;
   });
-  // What was written before is read before this is answered.
+  // Earlier bytes are read before this is answered.
   await expectUnharmed(intake);
   const takenCount = eventsNamed(intake, 'hostile').length;
   for (const [index, raw] of pieces.entries()) raw.write(call.slice(cuts[index]));

@@ -1,4 +1,4 @@
-/** What an operator is told of calls that are not taken. */
+/** An operator's information about calls that are not taken. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startOutageWorld, type OutageWorld } from '../support/outage-world.ts';

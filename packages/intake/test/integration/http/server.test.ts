@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => intake.close());
 
-/** What clients of both shapes read (`ingestion-conventions.md` §3.3, §6). */
+/** Members that clients of both shapes read (`ingestion-conventions.md` §3.3, §6). */
 interface ProblemBody {
   code: string;
   message: string;
@@ -239,7 +239,7 @@ describe('paths and methods', () => {
     });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
-    // What `@segment/analytics-next` 1.84 adds to a call that it sends again, and the instruments of traces.
+    // Headers that `@segment/analytics-next` 1.84 adds to a call that it sends again, and the instruments of traces.
     const allowed = preflight.headers
       .get('access-control-allow-headers')
       ?.toLowerCase()
@@ -275,7 +275,7 @@ describe('paths and methods', () => {
   });
 });
 
-// uWebSockets.js says nothing of why it cannot listen.
+// uWebSockets.js does not report why it cannot listen.
 test('a port that another process has is named on the last line, and intake ends with 1', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');

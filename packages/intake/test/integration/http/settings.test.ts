@@ -1,4 +1,8 @@
-/** Settings of intake whose effect a client sees, set as an operator sets them. */
+/**
+ * Settings of intake with effects that a client sees.
+ *
+ * They are set as an operator sets them.
+ */
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -50,7 +54,7 @@ test('with INTAKE_STREAM_COUNT_MAX streams open another one is told to come agai
     });
   const line = `${JSON.stringify({ type: 'track', userId: 'ann', event: 'Seen' })}\n`;
   const sender = new AbortController();
-  // It sends one line and says no more, but does not end.
+  // It sends one line and no more, but does not end.
   const unended = new ReadableStream({
     start: (controller) => controller.enqueue(new TextEncoder().encode(line)),
   });

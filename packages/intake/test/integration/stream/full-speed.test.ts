@@ -1,4 +1,8 @@
-/** A sender of many real lines, packed as tightly as gzip can, is neither refused for it nor made to wait. */
+/**
+ * A sender of many real lines is neither refused nor delayed.
+ *
+ * The lines are packed as tightly as gzip can.
+ */
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { StreamPace } from '../../../src/stream/stream-pace.ts';
@@ -29,7 +33,7 @@ function mixedLine(n: number): object {
   return { type: 'track', ...base, event: 'Product Viewed', properties };
 }
 
-/** What gzip packs best of what a sender may mean: nothing in a line is its own. */
+/** The lines that gzip packs best: all of them are equal. */
 const equalLine = (): object => ({
   type: 'track',
   userId: 'ann',

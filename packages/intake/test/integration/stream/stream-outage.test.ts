@@ -1,4 +1,8 @@
-/** Streams on a real intake process whose broker hangs, dies and comes back, and that is told to stop. */
+/**
+ * Streams on an intake whose broker hangs, dies and comes back.
+ *
+ * The process is real, and has to stop meanwhile.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startOutageWorld, type OutageWorld } from '../support/outage-world.ts';
@@ -22,7 +26,7 @@ const names = (count: number) => Array.from({ length: count }, (_, n) => `event-
 
 /**
  * Sends lines one after another until the stream ends or `stop` is called, and at most so many before they are
- * acknowledged: what is sent in all has to be processed, too.
+ * acknowledged: all sent lines have to be processed, too.
  */
 function startSending(stream: StreamClient) {
   let isStopping = false;
@@ -92,7 +96,7 @@ test(
     expect(end?.retry_after_seconds).toBeGreaterThan(0);
     await world.restartRedis();
     await world.startConsuming();
-    // What was not acknowledged may have been taken too: the broker died with it in progress.
+    // Unacknowledged lines may have been taken too: the broker died with them in progress.
     await vi.waitFor(() => {
       expect(world.processed('ann').slice(0, end?.line)).toEqual(names(end?.line ?? 0));
     }, WAIT);

@@ -1,4 +1,4 @@
-/** `POST /v1/stream` on real sockets: what is acknowledged, what is told, and who waits for whom. */
+/** `POST /v1/stream` on real sockets: acknowledgements, issues, and waits. */
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -258,7 +258,7 @@ describe('before the first line', () => {
     await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
   });
 
-  // What closes a connection must not be written between the chunks of an answer.
+  // Bytes that close a connection must not be written between the chunks of an answer.
   test.each([
     ['is refused', { Authorization: 'Basic eDo=' }, '"code":"unauthorized"'],
     ['ends at a bad line', { 'X-Strict-Mode': '1' }, '"end":"rejected"'],

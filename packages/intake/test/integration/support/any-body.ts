@@ -1,11 +1,11 @@
 /**
- * Random bodies (for `any-request.ts`): any bytes, calls that are taken with something changed in them, and
- * what is said of their encoding and done to it.
+ * Random bodies (for `any-request.ts`): any bytes, valid calls with a change in them, and their encodings, real and
+ * declared.
  */
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 
-/** Texts that mean something, or nothing, to some parser. */
+/** Texts with a meaning for some parser, or for no parser. */
 export const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
   fc.constantFrom('u1', 'u1@example.com', 'cio_a30001', 'a\0b', '\ud800', '1', '', ' ', 'ü'),
@@ -79,7 +79,7 @@ export const bodyOf = (samples: readonly unknown[]): fc.Arbitrary<Buffer> =>
     },
   );
 
-/** What is said of the body, and what is done to it. */
+/** The declared encoding of the body, and its real one. */
 const encodings: readonly (readonly [string | undefined, (body: Buffer) => Buffer])[] = [
   [undefined, (body) => body],
   ['identity', (body) => body],

@@ -1,7 +1,7 @@
 /**
- * Random requests to every endpoint of intake: any body (`any-body.ts`), credentials of every kind, odd
- * paths and headers. What they have in common is framing that a server must understand; framing that it
- * must refuse is the corpus of `hostile-framing.test.ts`.
+ * Random requests to every endpoint of intake: any body (`any-body.ts`), credentials of every kind, odd paths and
+ * headers. All of them have framing that a server must understand; framing that it must refuse is the corpus of
+ * `hostile-framing.test.ts`.
  */
 import fc from 'fast-check';
 import { routes, type Route } from '../../../src/calls/calls.ts';
@@ -10,15 +10,15 @@ import { SAMPLE_BODIES } from './sample-bodies.ts';
 
 export interface AnyRequest {
   readonly method: string;
-  /** As in `calls.ts` or `server.ts`; undefined: a path that there is not. */
+  /** As in `calls.ts` or `server.ts`; undefined for an unknown path. */
   readonly pattern: string | undefined;
   readonly route: Route | undefined;
   readonly path: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Buffer;
-  /** Sizes of the chunks that the body is sent in; undefined: by its length. */
+  /** Sizes of the chunks that the body is sent in; undefined if it is sent by its length. */
   readonly chunkSizes: readonly number[] | undefined;
-  /** Which API its credentials open. */
+  /** The API of its credentials. */
   readonly opens: 'pipelines' | 'track' | undefined;
   readonly isStrict: boolean;
 }
@@ -41,7 +41,7 @@ const PAGES = [
 ];
 export const STREAM = '/v1/stream';
 
-/** One part of a path: what clients write, and what nobody should. */
+/** One part of a path: texts of clients, and texts that no client should write. */
 const segment = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('u1', 'u1%40example.com', '7', 'd1') },
   { weight: 3, arbitrary: text.map((value) => encodeURIComponent(value.toWellFormed())) },

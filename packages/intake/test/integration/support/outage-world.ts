@@ -1,4 +1,8 @@
-/** An intake process and a Redis of its own that can be ended, stopped and filled; senders; and what came through. */
+/**
+ * An intake process, a Redis that can fail, senders and results.
+ *
+ * The Redis can be ended, stopped and filled.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -48,7 +52,7 @@ export interface OutageWorld {
     work?: (operationCount: number) => Promise<unknown>,
   ): Promise<void>;
   killRedis(): Promise<void>;
-  /** On the same port and with the same data; durable unless told. */
+  /** On the same port and with the same data; durable by default. */
   restartRedis(appendFsync?: 'everysec'): Promise<void>;
   /** A Redis command as one line. */
   command(line: string): Promise<string>;

@@ -1,8 +1,8 @@
-/** HTTP as bytes, for what no client library would send. */
+/** HTTP as bytes, for requests that no client library would send. */
 import { connect, type Socket } from 'node:net';
 
 export interface RawAnswer {
-  /** Undefined where the connection ended without one. */
+  /** Undefined if the connection ended without one. */
   readonly status: number | undefined;
   readonly text: string;
   readonly isClosed: boolean;
@@ -13,7 +13,7 @@ export interface RawConnection {
   write(bytes: string | Uint8Array): void;
   /** All that came so far. */
   text(): string;
-  /** Resolves with the first whole answer, or what there is once the connection ends. */
+  /** Resolves with the first whole answer, or the received part once the connection ends. */
   answer(): Promise<RawAnswer>;
   destroy(): void;
 }

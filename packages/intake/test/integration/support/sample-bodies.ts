@@ -1,4 +1,4 @@
-/** For each call of `calls.ts` bodies that are taken: what random ones are made from. */
+/** Valid bodies for each call of `calls.ts`. Random ones are made from them. */
 export const SAMPLE_BODIES: Readonly<Record<string, readonly unknown[]>> = {
   'pipelines.identify': [
     {

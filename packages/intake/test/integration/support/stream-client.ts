@@ -1,4 +1,8 @@
-/** A sender of `POST /v1/stream` that reads while it writes, one piece at a time. */
+/**
+ * A sender of `POST /v1/stream` that reads while it writes.
+ *
+ * It writes one piece at a time.
+ */
 import { once } from 'node:events';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -20,13 +24,13 @@ export interface StreamLine {
 
 export interface StreamClient {
   readonly status: () => number | undefined;
-  /** What was answered so far. */
+  /** Answers so far. */
   readonly answers: readonly StreamLine[];
-  /** Resolves with the next line of the answer; never where it has ended. */
+  /** Resolves with the next line of the answer; never after its end. */
   answered(): Promise<void>;
   /** Resolves when the socket takes more. */
   write(bytes: string | Uint8Array): Promise<void>;
-  /** Says that it was all, and resolves with the last line. */
+  /** Ends the body, and resolves with the last line. */
   end(): Promise<StreamLine>;
   /** Resolves when the answer has ended, however it did. */
   readonly ended: Promise<void>;
@@ -47,7 +51,7 @@ export function openStream(
     headers: { Authorization: PIPELINES_AUTHORIZATION, ...headers },
   });
   sender.flushHeaders();
-  // What a sender that is told to stop still writes has no reader.
+  // The last bytes of a sender that must stop have no reader.
   sender.on('error', () => undefined);
   const ended = new Promise<void>((resolve) => {
     sender.once('response', (response: IncomingMessage) => {

@@ -1,4 +1,4 @@
-/** A call made by hand, byte for byte, and the question whether intake still takes a good one. */
+/** A call made byte for byte, and a check of intake. */
 import { expect, vi } from 'vitest';
 import { PIPELINES_AUTHORIZATION, type IntakeUnderTest } from './intake-under-test.ts';
 import { openRaw } from './raw-http.ts';
@@ -15,7 +15,7 @@ export const callHead = (...lines: readonly string[]): string =>
     '',
   ].join('\r\n');
 
-/** Those that came through the broker so far. */
+/** The events that came through the broker so far. */
 export const eventsNamed = (intake: IntakeUnderTest, name: string) =>
   intake.operations.filter(
     (operation) => operation.type === 'event.track' && operation.name === name,
