@@ -1,4 +1,4 @@
-/** What the pages of this checkout point at is there: files, headings, npm scripts, paths of source files. */
+/** Targets of this checkout's pages exist: files, headings, npm scripts, paths of source files. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

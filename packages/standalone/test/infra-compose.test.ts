@@ -1,4 +1,4 @@
-/** What `infra/compose.yaml` says, held to the services' settings. */
+/** `infra/compose.yaml`, checked against the services' settings. */
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseSettingsOf, readInfra, SECRETS, SERVICES } from './infra-files.ts';
@@ -59,7 +59,7 @@ describe('the stores of compose.yaml', () => {
     ),
   );
 
-  // `up` gives up with the first that is unhealthy, and what waits for it is not started.
+  // `up` gives up with the first unhealthy one, and services that wait for it are not started.
   test('are given an hour for a start, in which they go over their logs', () => {
     expect([...awaited].toSorted()).toEqual(['postgres', 'redis']);
     for (const name of awaited) expect(services[name]?.healthcheck?.start_period, name).toBe('1h');
@@ -94,7 +94,7 @@ test('no service of compose.yaml is root, gains rights, or writes outside of its
       expect(service).not.toHaveProperty(given);
     expect(service['user'] ?? 'of the image', name).not.toMatch(/^(?:root|0)(?::|$)/);
   }
-  // Their images begin as root, to make their folders the server's own; those of the others do not.
+  // Their images begin as root, to make their folders the server's own; the other images do not.
   for (const name of ['postgres', 'redis']) expect(services[name]?.['user']).toBe(name);
   expect(readInfra('Dockerfile')).toMatch(/^USER node$/m);
 });

@@ -1,4 +1,4 @@
-/** The files of `infra/`, and the services' settings that they are held to. */
+/** Files of `infra/`, and the settings that they are checked against. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { apiSettings } from '@sluice/api/settings';
@@ -9,7 +9,7 @@ import { workerSettings } from '@sluice/worker/process/settings';
 const INFRA = fileURLToPath(new URL('../../../infra/', import.meta.url));
 export const readInfra = (path: string): string => readFileSync(`${INFRA}${path}`, 'utf8');
 
-/** What people put in the secret of Kubernetes (`docs/operations/kubernetes.md`), and Compose into `.env`. */
+/** Values that people put in the secret of Kubernetes (`docs/operations/kubernetes.md`), and Compose into `.env`. */
 export const SECRETS = {
   DATABASE_URL: 'postgres://of-the-secret/sluice',
   REDIS_URL: 'redis://of-the-secret:6379',
@@ -20,7 +20,7 @@ const SCHEMAS = { intake: intakeSettings, api: apiSettings, worker: workerSettin
 type ServiceName = keyof typeof SCHEMAS;
 export const SERVICES = Object.keys(SCHEMAS) as ServiceName[];
 
-/** @throws Error where a service would not start. */
+/** @throws Error if a service would not start. */
 export const parseSettingsOf = (
   service: ServiceName,
   given: Readonly<Record<string, string | undefined>>,

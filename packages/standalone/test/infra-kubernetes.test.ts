@@ -1,4 +1,7 @@
-/** What `infra/` says to Kubernetes and Prometheus, held to the services' settings. What needs them running: `integration/infra.test.ts`. */
+/**
+ * Files for Kubernetes and Prometheus, checked against the services' settings. Checks that need them running are in
+ * `integration/infra.test.ts`.
+ */
 import { intakeSettings } from '@sluice/intake/settings';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -151,7 +154,10 @@ test.each([...SERVICES, 'migrate'])(
   },
 );
 
-/** What a kubelet adds to a container for each service of the namespace (kubernetes.io, Service, environment variables). */
+/**
+ * Variables that a kubelet adds to a container for each service of the namespace (kubernetes.io, Service, environment
+ * variables).
+ */
 const linksTo = (service: string): [string, string][] => {
   const name = service.toUpperCase().replaceAll('-', '_');
   return [
@@ -170,7 +176,7 @@ test.each(SERVICES)('%s starts beside the services of the namespace', (name) => 
   const [pod] = podsOf(name);
   expect(() =>
     parseSettingsOf(name, {
-      // Unless a pod says otherwise, it is given them.
+      // A pod gets them unless it disables them.
       ...(pod?.enableServiceLinks === false ? {} : Object.fromEntries(links)),
       ...configMap?.data,
       ...SECRETS,

@@ -1,11 +1,11 @@
-/** What `infra/proxy/nginx.conf` says, held to the services' settings. */
+/** `infra/proxy/nginx.conf`, checked against the services' settings. */
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { describe, expect, test } from 'vitest';
 import { defaultsOf, readInfra } from './infra-files.ts';
 
 /** Idle connections of uWebSockets.js end after so long. */
 const INTAKE_IDLE_SECONDS = 10;
-/** Those of Fastify (`keepAliveTimeout`). */
+/** The default of Fastify (`keepAliveTimeout`). */
 const API_IDLE_SECONDS = 72;
 
 describe('nginx', () => {

@@ -1,7 +1,7 @@
 /**
- * Who may reach whom in Kubernetes: `infra/kubernetes/network.yaml`, judged by the rules of
- * `networking.k8s.io/v1`. Networks differ in whether an `ipBlock` speaks of pods too (Calico: yes, Cilium: no), so
- * what must be open is asked of one that says no, and what must be shut of one that says yes.
+ * Network access in Kubernetes: `infra/kubernetes/network.yaml`, judged by the rules of `networking.k8s.io/v1`.
+ * Networks differ in whether an `ipBlock` covers pods too (Calico does, Cilium does not). So ways that must be open are
+ * tested with a network that does not, and ways that must be shut with one that does.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -149,7 +149,7 @@ function isWithin(address: string, range: string): boolean {
   return one.length === all.length && one.prefix.startsWith(all.prefix);
 }
 
-/** The first address of a range: the network's own where it is one. */
+/** The first address of a range: the network's own if it is one. */
 const firstOf = (range: string): string => range.split('/')[0] ?? '';
 
 const open: Network = { hasPodsInIpBlocks: false };
@@ -230,7 +230,8 @@ describe('out of our pods', () => {
     expect(isOpen(podOf(name), host('93.184.215.14'), 443, shut)).toBe(false);
   });
 
-  // A webhook's URL is a customer's: where a name leads is judged by the worker (network-address.ts), and here again.
+  // A webhook's URL is a customer's. The worker judges the addresses of its name (network-address.ts), and so does
+  // this.
   test.each(ADDRESS_RULES.map(({ range, kind }) => [range, kind]))(
     'no webhook leads to %s (%s)',
     (range) => {

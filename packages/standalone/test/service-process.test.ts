@@ -1,4 +1,8 @@
-/** The supervisor and a service that lives, as a process of its own: it may have to wait for Postgres or Redis. */
+/**
+ * The supervisor and a service that may wait for Postgres or Redis.
+ *
+ * The service is a process of its own.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +12,7 @@ import { startService } from '../src/service-process.ts';
 
 const WAIT = { timeout: 30_000, interval: 20 };
 const LINE_INTERVAL_MS = 300;
-/** Answers 503 until the file is there, and ends with 3 where the file says so. */
+/** Answers 503 until the file is there, and ends with 3 if the file contains that. */
 const PROGRAM = `
   const { existsSync, readFileSync } = require('node:fs');
   const [port, file] = process.argv.slice(-2);
@@ -18,7 +22,7 @@ const PROGRAM = `
     answer.writeHead(existsSync(file) ? 200 : 503).end();
   }).listen(Number(port), '127.0.0.1');`;
 
-/** Says what it was started with; answers once it was told where. */
+/** Prints the port of its first environment; answers once a message has a port. */
 const PROGRAM_TOLD_LATER = `
   console.log('started with ' + (process.env.PORT ?? 'nothing'));
   process.once('message', ({ PORT }) => {

@@ -1,4 +1,4 @@
-/** What the services load before they have read a setting: each module takes a millisecond or two of every start. */
+/** Modules that the services load before they have read a setting: each takes a millisecond or two of every start. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

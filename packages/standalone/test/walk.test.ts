@@ -1,4 +1,4 @@
-/** The page of one event's walk, held to the files that it names. */
+/** The page of one event's walk, checked against its files. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,7 +43,7 @@ describe('is there, and its header names what is before and after it', () => {
     const path = join(ROOT, 'packages', name);
     expect(existsSync(path), name).toBe(true);
     const [header = ''] = readFileSync(path, 'utf8').split('*/');
-    // Nothing is before the socket.
+    // The socket is the first step.
     const words = name === FIRST_FILE ? [/after/i] : [/before/i, /after/i];
     for (const word of words) expect(header, name).toMatch(word);
     const named = [...header.matchAll(/`((?:[\w-]+\/)*)([\w-]+\.ts)`/g)];

@@ -1,8 +1,9 @@
 /**
- * The whole surface of customerio-node's APIClient: each call that we serve, what is sent, the status that
- * comes back, and the effect read back; and every other method of the client, which must hear 404 and
- * not something that it takes for an answer. A method that the client gains, and a route that we gain,
- * fail a test until they have a row.
+ * The whole surface of customerio-node's APIClient.
+ *
+ * Each call that we serve has its request, the status of the answer, and the effect read back. Every other method of
+ * the client must get 404, and not a body that it takes for an answer. A method that the client gains, and a route that
+ * we gain, fail a test until they have a row.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -209,7 +210,7 @@ const ARGUMENTS: readonly (readonly unknown[])[] = [
   ].map((Request) => [new Request(message as never)]),
 ]; // prettier-ignore
 
-// In order: a row may stand on what those before it made.
+// In order: a row may use the data of the rows before it.
 describe('APIClient', () => {
   test.each(ROWS)('$method → $sent', async (row) => {
     expect(await surface.exchange(row)).toEqual([row.sent]);
@@ -227,7 +228,7 @@ describe('APIClient', () => {
   });
 });
 
-/** What a call of the method is answered, with the first arguments that the client itself takes. */
+/** Answer to a call of the method, with the first arguments that the client itself takes. */
 async function statusOf(method: string): Promise<number | string> {
   const call = (app as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>)[
     method

@@ -53,7 +53,7 @@ async function openDatabase(directory: string): Promise<Database> {
   return database;
 }
 
-/** Every table's rows, those of the queues apart: their workers write meanwhile, and a start has workers of its own. */
+/** Every table's rows, except the queues': their workers write meanwhile, and a start has workers of its own. */
 async function readContent(directory: string) {
   const database = await openDatabase(directory);
   try {
@@ -116,7 +116,7 @@ test(
     expect(await readFile(join(target, 'sealing-keys'), 'utf8')).toBe(
       await readFile(join(source, 'sealing-keys'), 'utf8'),
     );
-    // It goes on: the same messages again change nothing, a new one is stored.
+    // It goes on: the same messages again have no effect, a new one is stored.
     await again.call('/v1/track', { userId: 'person-1', event: 'kept', messageId: 'message-1' });
     await again.call('/v1/track', { userId: 'person-1', event: 'later', messageId: 'later' });
     await expect
@@ -124,11 +124,11 @@ test(
       .toBe((before.counts['events'] ?? 0) + 1);
     await again.stop();
 
-    // A stopped one is backed up as well, without the keys where they are kept elsewhere.
+    // A stopped one is backed up as well, without the keys if they are kept elsewhere.
     const stopped = await run('backup', target, `${backup}-2`, '--without-keys');
     expect(stopped, stopped.stderr).toMatchObject({ code: 0 });
     expect(await readdir(`${backup}-2`)).not.toContain('sealing-keys');
-    // Secrets of customers: nobody else on the machine reads them.
+    // Secrets of customers: no other user of the machine may read them.
     expect((await stat(backup)).mode & 0o077).toBe(0);
   },
 );

@@ -1,4 +1,8 @@
-/** Each example of a billing call in the API's document works when it is pasted, in the demo's account with a plan. */
+/**
+ * Examples of billing calls in the API's document.
+ *
+ * Each works when it is pasted, in the demo's account with a plan.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -98,7 +102,7 @@ test('each example is taken', { timeout: TEST_TIMEOUT_MS }, async () => {
     if (examples.length === 0) refused.push({ path, why: 'it has no example' });
     for (const example of examples) {
       count += 1;
-      // Nothing may be in flight, as for a person who pastes one after another.
+      // No purchase may be in flight, as for a person who pastes one after another.
       await vi.waitFor(async () => {
         const { body } = await services.call(PAID, '/info');
         expect(body).toMatchObject({ billing: { in_flight: [] } });

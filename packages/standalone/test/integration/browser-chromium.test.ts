@@ -22,7 +22,7 @@ async function open(script: string) {
   return page;
 }
 
-/** What JSON cannot hold, or throws when it is looked at. */
+/** Values that JSON cannot hold, or that throw when they are read. */
 const UNSENDABLE = `
   var loop = {}; loop.self = loop;
   var throwing = { get price() { throw new Error('of the page'); } };

@@ -1,8 +1,9 @@
 /**
- * The published browser client, unmodified, in a page: every call that it has, what is sent, the
- * status that comes back, and the effect read back. A method that the client gains and these lists lack
- * fails a test. A file of its own: jsdom replaces the process's `fetch` dispatcher, which other clients
- * would notice.
+ * The published browser client, unmodified, in a page.
+ *
+ * Every call that it has is here with its request, the status of the answer, and the effect read back. A method that
+ * the client gains and these lists lack fails a test. A file of its own: jsdom replaces the process's `fetch`
+ * dispatcher, which other clients would notice.
  */
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -31,14 +32,16 @@ interface AnalyticsBrowser {
   load(settings: { writeKey: string; cdnURL: string }): Promise<[Record<Method, Call>]>;
 }
 
-/** What is done to the client in its page; nothing of it is a call. */
+/** Methods for the client in its page; they are no calls. */
 const LOCAL_METHODS = [
   '_dispatch', 'addDestinationMiddleware', 'addSourceMiddleware', 'constructor', 'debug', 'deregister', 'emit',
   'failedInitializations', 'initialize', 'Integrations', 'noConflict', 'normalize', 'off', 'on', 'once', 'plugins', 'push',
   'queryString', 'ready', 'register', 'reset', 'setAnonymousId', 'storage', 'timeout', 'use', 'VERSION',
 ]; // prettier-ignore
 
-/** An element each for the calls that listen. A page of jsdom's cannot leave, nor submit: its console says so, unheard. */
+/**
+ * An element each for the calls that listen. A page of jsdom's cannot leave, nor submit: its console logs that, unseen.
+ */
 const LISTENED = `<a id="trackLink" href="#bought"></a><a id="trackClick" href="#looked"></a>
   <form id="trackForm"></form><form id="trackSubmit"></form>`;
 
@@ -172,7 +175,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** The client listens on the element, and what is done to it is tracked. */
+/** The client listens on the element, and actions on it are tracked. */
 const listened = (method: Method, act: 'click' | 'submit'): Row => ({
   method,
   async send() {
@@ -199,7 +202,7 @@ test('loads its settings from us, and what a visitor did becomes the person’s'
   await fleet.event('b-1', 'looked around');
 });
 
-// In order: a row may stand on what those before it made.
+// In order: a row may use the data of the rows before it.
 describe('AnalyticsBrowser', () => {
   beforeAll(async () => {
     await fetch(`${fleet.intake.url}/v1/i`, {

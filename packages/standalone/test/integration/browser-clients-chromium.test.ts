@@ -1,6 +1,7 @@
 /**
- * The published browser clients, unmodified, in a real Chromium in which every other host is out of reach: each call is
- * here once, and nothing is asked of anybody else.
+ * The published browser clients, unmodified, in a real Chromium.
+ *
+ * Every other host is out of reach. Each call is here once, and no other host gets a request.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -73,7 +74,7 @@ const loadNext = (script: string, user: string, more = '') => `
 test.each([
   ['@segment/analytics-next', '/segment/index.js', '/segment', ''],
   [
-    // The parts of itself that it then loads are where the page has them.
+    // The parts of itself that it then loads are beside the page.
     '@segment/analytics-next beside other names',
     '/segment/index.js',
     '',

@@ -1,4 +1,8 @@
-/** Our own snippet and client, in a page of another origin, with the browser's rules about origins on. */
+/**
+ * Our own snippet and client, in a page of another origin.
+ *
+ * The browser's rules about origins are on.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { JSDOM, VirtualConsole } from 'jsdom';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * A catalogue of the operator's own, in a currency without minor units: every answer about money is in it, and what two
- * answers say of one thing is the same.
+ * A catalogue of the operator's own, in a currency without minor units: every answer about money is in it, and two
+ * answers about one thing agree.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -86,7 +86,7 @@ test('the currency is the catalogue’s at every place', { timeout: TEST_TIMEOUT
   expect(bought.body).toMatchObject({
     subscription: { amount: { amount: 10_001, currency: 'jpy' } },
   });
-  // It gives back more than it takes, so no invoice says what was charged.
+  // It gives back more than it takes, so no invoice has a charge.
   const less = await services.call(INVOICED, '/plans/ess', {});
   expect(less.body).toMatchObject({ subscription: { amount: { amount: 0, currency: 'jpy' } } });
   const base = `/v1/accounts/${INVOICED.accountId}`;

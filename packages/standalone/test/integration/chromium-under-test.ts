@@ -1,4 +1,7 @@
-/** A real Chromium that opens one page, as a visitor's does. `npm test` installs it where there is none (`scripts/install.mjs`). */
+/**
+ * A real Chromium that opens one page, as a visitor's does. `npm test` installs it if it is missing
+ * (`scripts/install.mjs`).
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -29,9 +32,12 @@ export function chromiumPath(): string {
 }
 
 export interface OpenPage {
-  /** What the page wrote to its console. */
+  /** Output of the page on its console. */
   readonly console: () => string;
-  /** What was asked of any other machine, but for what Chromium asks of its maker: `GET http://host/path`, `CONNECT host:443`. Nothing answers. */
+  /**
+   * Requests to any other machine, except Chromium's to its maker: `GET http://host/path`, `CONNECT host:443`. All are
+   * refused.
+   */
   readonly askedElsewhere: () => readonly string[];
   close(): Promise<void>;
 }
@@ -103,10 +109,10 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** The time, updates and accounts, whatever it is told on its command line. */
+/** The time, updates and accounts, in spite of its command line. */
 const OF_CHROMIUM = /^\w+ (?:http:\/\/)?[\w.-]+\.(?:google|googleapis|gvt1)\.com[:/]/;
 
-/** Refuses whatever is asked of another machine, and remembers it. */
+/** Refuses requests to other machines, and remembers them. */
 function createClosedProxy(): { proxy: Server; asked: string[] } {
   const asked: string[] = [];
   const proxy = createServer((request, response) => {

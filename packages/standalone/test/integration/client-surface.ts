@@ -1,6 +1,6 @@
 /**
- * Real clients on a fleet of their own: what each call sends, the status that comes back, the effect
- * read back. A row of a table is one method of a client.
+ * Real clients on a fleet of their own: the request of each call, the status of the answer, the effect read back. A row
+ * of a table is one method of a client.
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { PipelinesClient, TrackClient } from 'customerio-node';
@@ -17,7 +17,11 @@ export interface ClientSurface {
   expectNobody(id: string): Promise<void>;
   /** Makes people with `colour` blue and an address, and waits until they are there. */
   preparePeople(ids: readonly string[]): Promise<void>;
-  /** Sends, and waits until the answer and the effect are as the row says. @returns `METHOD /path status` of each request. */
+  /**
+   * Sends, and waits until the answer and the effect are as in the row.
+   *
+   * @returns `METHOD /path status` of each request.
+   */
   exchange(row: ClientRow): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -28,7 +32,7 @@ export interface ClientRow {
   readonly sent: string;
   /** Body of the answer. */
   readonly answer?: unknown;
-  /** Retried until it holds. A read has none. */
+  /** Retried until it holds. Absent for a read. */
   readonly effect?: () => Promise<unknown>;
 }
 
@@ -77,7 +81,7 @@ export async function startClientSurface(): Promise<ClientSurface> {
   };
 }
 
-/** Methods that are no call: the constructor and what builds a body. */
+/** Methods that are no call: the constructor and a builder of bodies. */
 const NO_CALLS = new Set(['constructor', 'envelope']);
 
 /** The calls that a client has; a table that lacks one of them fails. */

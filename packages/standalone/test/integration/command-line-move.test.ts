@@ -21,7 +21,7 @@ interface Source {
   close(): void;
 }
 
-/** A product that answers each path with what is given for it, for the token alone; the first call is one too many. */
+/** A product that answers each path with the given body, for the token alone; the first call is one too many. */
 async function startSource(answers: Readonly<Record<string, object>>): Promise<Source> {
   const asked: string[] = [];
   const server = createServer(({ url = '', headers }, response) => {
@@ -159,7 +159,7 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
   const signature = createHmac('sha256', key).update(signed).digest('base64');
   expect(headers['webhook-signature']).toBe(`v1,${signature}`);
 
-  // Again: nothing is doubled, and no secret is changed.
+  // Again: it makes no duplicates, and changes no secret.
   const again = await move();
   expect(rowsOf(again.output).map(({ result }) => result)).toEqual([
     'there already',

@@ -1,4 +1,7 @@
-/** `sluice` for whoever looks for something: people, events, deliveries, the account; in each form, and with its exit code. */
+/**
+ * `sluice` for people who look for something: people, events, deliveries, the account. In each form, and with its exit
+ * code.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
@@ -36,7 +39,7 @@ const call = (path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** A receiver of somebody's, which answers as the test says. */
+/** A receiver of somebody's, whose answer the test chooses. */
 async function startReceiver(status: number) {
   const answer = { status };
   const bodies: string[] = [];
@@ -45,7 +48,7 @@ async function startReceiver(status: number) {
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
       bodies.push(body);
-      // Whoever fails asks for an hour: without it the worker tries again between two calls of a test.
+      // A failing receiver asks for an hour: without it the worker tries again between two calls of a test.
       const headers = answer.status === 200 ? {} : { 'retry-after': '3600' };
       response.writeHead(answer.status, headers).end();
     });

@@ -144,7 +144,7 @@ test('status tells who runs and exits 1 where somebody does not', async () => {
   expect(JSON.parse(one.output)).toMatchObject({ ready: false });
 });
 
-// 1 would say that the ledger was changed, or that secrets are lost.
+// 1 would mean that the ledger was changed, or that secrets are lost.
 test.each(['verify --jsn', '--api-url x verify', 'secrets lost --replace', 'secrets lost x y'])(
   'wrong words end `sluice %s` with 2: 1 is for what it found',
   async (words) => {

@@ -3,7 +3,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startFleet, type Fleet } from './fleet-under-test.ts';
 
-/** What is promised, counted from the answer that says that the key is changed. */
+/** The promised time, counted from the answer with the change of the key. */
 const IN_FORCE_AFTER_MS = 1_000;
 
 let fleet: Fleet;
@@ -50,8 +50,8 @@ async function statusOf(type: string, { siteId, secret }: { siteId: string; secr
 }
 
 /**
- * Calls until the answer is `status`, and says when the last call was sent that was answered otherwise.
- * By when it was sent, not answered, so that a slow machine does not look like a slow revocation.
+ * Calls until the answer is `status`, and returns when the last call was sent that was answered otherwise. By when it
+ * was sent, not answered, so that a slow machine does not look like a slow revocation.
  */
 async function lastSentBefore(status: number, call: () => Promise<number>): Promise<number> {
   const startedAtMs = performance.now();

@@ -1,4 +1,4 @@
-/** The database roles of the services: each may do what its statements do, and not what is another's. */
+/** The database roles of the services: each may run its own statements, and no other service's. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -77,7 +77,7 @@ test('intake reads no secret, no person and no event, and writes no row of billi
     sql`create table mine (a int)`,
   ])
     await expect(statement.execute(intake)).rejects.toMatchObject(refusal);
-  // What it is there for.
+  // Its own purpose.
   await sql`select kind, site_id, secret_hash from api_credentials`.execute(intake);
   await sql`update api_credentials set is_test = false where environment_id = 0`.execute(intake);
 });
@@ -128,7 +128,7 @@ test('the worker makes and drops partitions, and it alone reads what is in them 
   const dropped = await dropOldDeliveries(worker, new Date(day.getTime() + 2 * 86_400_000), 1);
   expect(dropped.dropped).toContain(name);
   expect(await dropOldVisitors(worker, new Date(), 86_400_000)).toContain('visitors_2020_01_02');
-  // Only what is a partition of theirs.
+  // Only partitions of theirs.
   for (const call of [
     sql`select drop_visitor_partition('accounts')`,
     sql`select drop_delivery_partition('delivery_log', 'accounts', '2026-01-01', false)`,

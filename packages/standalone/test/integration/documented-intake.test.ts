@@ -1,4 +1,4 @@
-/** What the description says of intake is what intake does: every call is there, and every example is taken. */
+/** The description of intake agrees with intake: every call is there, and every example is taken. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { methodOf, routes } from '@sluice/intake/calls/calls';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -30,7 +30,7 @@ interface Description {
   readonly components: object;
 }
 
-/** The same call at a second path, of which the description of the first tells. */
+/** The same call at a second path, which the description of the first mentions. */
 const ALIASES = new Set([
   ...['i', 't', 'p', 's', 'g', 'a', 'b', 'import'].map((path) => `POST /v1/${path}`),
   'POST /push/events',
@@ -123,7 +123,7 @@ function answerPointer(path: string, method: string, status: number): string {
   return `openapi${$ref ?? `#/${pointer}`}/content/application~1json/schema`;
 }
 
-// Found by schemathesis: the bodies were described as those of the API, which have the id of the request.
+// Found by schemathesis: the bodies were described like the API's, which have the id of the request.
 test('every refusal is as the description says: without a key, of a body that is no JSON, of a wrong value', async () => {
   const wrong: [headers: Record<string, string>, body: string][] = [
     [{}, '{}'],

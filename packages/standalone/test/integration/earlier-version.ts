@@ -18,10 +18,10 @@ export interface EarlierVersion {
 }
 
 /**
- * A repository with the whole history: the checkout's own, or where that is shallow, as CI's often is, a bare clone of
- * what it was cloned from, which leaves the checkout as it is.
+ * A repository with the whole history: the checkout's own, or, if that is shallow, as CI's often is, a bare clone of
+ * its origin, which leaves the checkout as it is.
  *
- * @returns undefined where there is none: an unpacked archive, or a shallow clone whose origin is out of reach.
+ * @returns undefined if there is neither: an unpacked archive, or a shallow clone whose origin is out of reach.
  */
 export async function openHistory(root: string): Promise<string | undefined> {
   try {
@@ -31,7 +31,7 @@ export async function openHistory(root: string): Promise<string | undefined> {
     const origin = await ask('remote', 'get-url', 'origin');
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-history-'));
     const env = { ...process.env, GIT_TERMINAL_PROMPT: '0' };
-    // Files are fetched when a version is unpacked, those of two versions.
+    // Files are fetched when a version is unpacked, for two versions.
     const words = ['clone', '--quiet', '--bare', '--filter=blob:none', origin, folder];
     await run('git', words, { env, timeout: 60_000 });
     return folder;
@@ -57,7 +57,7 @@ export async function listEarlierVersions(
   const present = (await readdir(join(root, MIGRATIONS))).toSorted().join();
   const seen = new Set([present]);
   const versions: EarlierVersion[] = [];
-  // HEAD itself where the migration is not committed yet, and what was before each commit that changed one.
+  // HEAD itself if the migration is not committed yet, and the commit before each one that changed a migration.
   const changes = await git('log', '--format=%H', '-n', '40', '--', MIGRATIONS);
   for (const commit of ['HEAD', ...changes.map((each) => `${each}^`)]) {
     if (versions.length === count) break;

@@ -1,4 +1,8 @@
-/** A consumer of a feed is a process that may be killed anywhere: it saves the cursor with its results, and has each event once. */
+/**
+ * A consumer of a feed that may be killed anywhere.
+ *
+ * It saves the cursor with its results, and has each event once.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -27,7 +31,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** @returns what ended it. */
+/** @returns the reason of its end. */
 async function consume(file: string, killed: Readonly<Record<string, string>> = {}) {
   const arguments_ = [CONSUMER, `${fleet.api.url}/v1/feeds/consumed`, DEMO.appKey, file];
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...arguments_], {

@@ -1,9 +1,10 @@
 /**
- * The first hour of a newcomer, with the time of each step: a fresh clone, the README's first command, the banner's lines
- * pasted at once, the commands for operators, the end. Nothing is installed in the clone before, and nothing of the clone has
- * changed afterwards.
+ * The first hour of a newcomer, with the time of each step.
  *
- * `npm run first-hour` runs it alone. npm takes from its cache what is there.
+ * A fresh clone, the README's first command, the banner's lines pasted at once, the commands for operators, the end.
+ * The clone has no packages before, and is unchanged afterwards.
+ *
+ * `npm run first-hour` runs it alone. npm takes packages from its cache.
  */
 import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,16 +21,16 @@ import { linesToPaste, openShell, programsFolder } from './pasted-lines.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const STEP_TIMEOUT_MS = 240_000;
-/** Of a warm start, by the banner. On a machine that does nothing else it is half of that. */
+/** Of a warm start, by the banner. On an idle machine it is half of that. */
 const WARM_START_SECONDS_MAX = 3;
 
-/** What npm says where the network is away and its cache has not all of it. */
+/** Messages of npm if the network is away and its cache has not all packages. */
 const WITHOUT_REGISTRY =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ENOTCACHED/;
 
 const run = promisify(execFile);
 const isRepository = spawnSync('git', ['-C', ROOT, 'rev-parse', 'HEAD']).status === 0;
-/** A newcomer's: none of this run's programs are on it. */
+/** A newcomer's: without this run's programs. */
 const PATH = (process.env['PATH'] ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
@@ -47,7 +48,7 @@ interface Started {
   readonly output: () => string;
 }
 
-/** `git clone`, with what is not committed yet on top. */
+/** `git clone`, with uncommitted changes on top. */
 async function cloneCheckout(): Promise<string> {
   const folder = await mkdtemp(join(programsFolder(), 'sluice-test-first-hour-'));
   // Postgres' account must pass through.
@@ -69,7 +70,7 @@ async function cloneCheckout(): Promise<string> {
   return folder;
 }
 
-/** What git would show to whoever commits next; contents included. */
+/** Changes that git would show before the next commit; contents included. */
 const gitStatus = async (): Promise<string> =>
   (await run('git', ['-C', clone, 'status', '--porcelain'])).stdout +
   (await run('git', ['-C', clone, 'diff', '--', 'package-lock.json'])).stdout;
@@ -140,7 +141,7 @@ describe.runIf(isRepository)('the first hour', { timeout: STEP_TIMEOUT_MS }, () 
     started = await timed('npm start, the first time', () =>
       npmStart().catch(async (error: Error) => {
         if (!WITHOUT_REGISTRY.test(error.message)) throw error;
-        // Nobody installs anything here; all else can be tried with the packages that are there.
+        // This run installs no packages; all else can be tried with the packages that are there.
         process.stdout.write(
           'no registry can be reached: the packages of this checkout are linked\n',
         );
@@ -200,7 +201,7 @@ describe.runIf(isRepository)('the first hour', { timeout: STEP_TIMEOUT_MS }, () 
     await shell.says('"customer":{"id":"ada"');
     await stop(started);
     expect(started.output()).toMatch(/Sluice is ready/);
-    // Tests run beside it here; alone (`npm run first-hour`) the time is what counts.
+    // Tests run beside it here; the time counts only if it runs alone (`npm run first-hour`).
     if (process.env['FIRST_HOUR_IS_ALONE'])
       expect(readyAfterSeconds(started.output())).toBeLessThan(WARM_START_SECONDS_MAX);
   });

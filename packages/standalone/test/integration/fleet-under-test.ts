@@ -1,4 +1,8 @@
-/** Intake, API and worker as the processes that operators run, on one fresh database. */
+/**
+ * Intake, API and worker as operators run them.
+ *
+ * They are processes on one fresh database.
+ */
 import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
@@ -14,7 +18,7 @@ import { expect, vi } from 'vitest';
 export const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
-/** How long what was sent may take to be readable. */
+/** Time until sent data must be readable. */
 export const WAIT = { timeout: 15_000, interval: 50 };
 
 export interface Activity {
@@ -30,13 +34,13 @@ interface Customer {
   readonly devices: unknown[];
 }
 
-/** The services, and what was made of the calls: read back over the app API with its own client. */
+/** The services, and the results of the calls: read back over the app API with its own client. */
 export interface Fleet {
   readonly intake: ServiceUnderTest;
   readonly api: ServiceUnderTest;
   readonly worker: ServiceUnderTest;
   readonly app: APIClient;
-  /** For what no read of the API shows yet. */
+  /** For data that no read of the API shows yet. */
   readonly database: Database;
   readonly databaseUrl: string;
   /** Of this fleet's keys in Redis. */

@@ -1,4 +1,4 @@
-/** What `infra/` says holds for the services as they are: settings, durability, metrics, runbooks. */
+/** Files of `infra/`, checked against running services: settings, durability, metrics, runbooks. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

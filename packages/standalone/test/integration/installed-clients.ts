@@ -1,6 +1,8 @@
 /**
- * Clients in other languages, installed by those languages' own tools into `node_modules`, once for each list of them. Where
- * there is no such language or no package registry, what is missing is told on standard error and the tests are skipped.
+ * Clients in other languages, installed by the languages' own tools.
+ *
+ * They go into `node_modules`, once for each list of them. Without the language or a package registry, a line on
+ * standard error names the missing part and the tests are skipped.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -15,7 +17,7 @@ const INSTALL_MS_MAX = 90_000;
 
 interface Language {
   readonly name: string;
-  /** Answers with the version, on whichever stream. */
+  /** Answers with the version, on one of the streams. */
   readonly version: readonly [string, ...string[]];
   readonly packages: readonly string[];
   /** Puts the packages into the folder, which is there. */
@@ -64,7 +66,7 @@ export const JAVA: Language = {
   },
 };
 
-/** The folder of the clients; undefined where they cannot be had. */
+/** The folder of the clients; undefined if they cannot be had. */
 export async function installClients(language: Language): Promise<string | undefined> {
   const { name, version, packages, install } = language;
   const [command, ...words] = version;

@@ -1,6 +1,6 @@
 /**
- * Clients of Python and Java, unmodified, against the running services. Where there is no such language or no package registry
- * these tests are skipped, and a line says why.
+ * Clients of Python and Java, unmodified, against the running services. Without the language or a package registry
+ * these tests are skipped, and a line gives the reason.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -132,7 +132,7 @@ describe.skipIf(python === undefined && java === undefined)('clients', () => {
   );
 });
 
-/** What a proxy in front of intake does. */
+/** Acts as a proxy in front of intake. */
 async function endTls(url: string): Promise<Server> {
   const { hostname, port } = new URL(url);
   const server = createServer(

@@ -1,6 +1,8 @@
 /**
- * Each service as the process that operators run, started while its Postgres is away, restores, or lets nobody in: after a
- * power cut everything comes up at once, and the services are the first to be there.
+ * Each service, started while its Postgres is not ready.
+ *
+ * Postgres is away, restores, or refuses connections. After a power cut everything comes up at once, and the services
+ * are the first to be there. They run as the processes of operators.
  */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -45,7 +47,7 @@ const startPostgres = (settings: Record<string, string> = {}) =>
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sluice-test-late-'));
-  // Whoever runs Postgres for root must pass through.
+  // The user that runs Postgres for root must pass through.
   await chmod(directory, 0o711);
   postgres = await startPostgres();
   await Promise.all([postgres.createDatabase('late'), postgres.createDatabase('empty')]);
@@ -125,14 +127,14 @@ test(
       begin('api', url),
     ]);
     await Promise.all([intake, worker, api].map((each) => each.saysItWaits(/ECONNREFUSED/)));
-    // Without its keys intake could only refuse: nothing is sent to where nobody listens.
+    // Without its keys intake could only refuse, so it does not listen yet.
     await expect(intake.statusOf('/livez')).rejects.toThrow('fetch failed');
     for (const service of [worker, api]) {
       await vi.waitFor(async () => expect(await service.statusOf('/livez')).toBe(200), WAIT);
       expect(await service.statusOf('/readyz')).toBe(503);
     }
 
-    // A server that goes over its log, of which there may be more: nobody is let in (57P03).
+    // A server that goes over its log, of which there may be more: it refuses connections (57P03).
     const files = join(directory, 'postgres');
     await writeFile(join(files, 'standby.signal'), '');
     await chmod(join(files, 'standby.signal'), 0o666);
@@ -141,7 +143,7 @@ test(
     await second.saysItWaits(/the database system is/);
     await expect(second.statusOf('/livez')).rejects.toThrow('fetch failed');
 
-    // What `pg_ctl promote` does.
+    // As `pg_ctl promote` does.
     await writeFile(join(files, 'promote'), '');
     const [pid] = (await readFile(join(files, 'postmaster.pid'), 'utf8')).split('\n');
     process.kill(Number(pid), 'SIGUSR1');
@@ -159,7 +161,7 @@ test(
   TEST_TIMEOUT_MS,
 );
 
-/** What takes longer is cut, with exit code 1. */
+/** Work that takes longer is cut, with exit code 1. */
 const SHORT_STOP = { DRAIN_TIMEOUT_MS: '4000', WEBHOOK_TIMEOUT_MS: '500' };
 
 test.each(SERVICES)(

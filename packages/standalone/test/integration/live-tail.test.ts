@@ -1,4 +1,4 @@
-/** The live tail across processes, on either broker: intake and worker tell, the API shows. */
+/** The live tail across processes, on either broker: intake and worker publish, the API shows. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
@@ -110,7 +110,7 @@ describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) 
       await send('track', { userId: 'row-person', event: 'here' });
       expect(tail.text()).toContain('"name":"here"');
     }, WAIT);
-    // A file makes nobody.
+    // A file does not make a person.
     await vi.waitFor(() => fleet.customer('row-person'), WAIT);
     const form = new FormData();
     for (const [field, value] of Object.entries({ name: 'rows', type: 'event', identifier: 'id' }))

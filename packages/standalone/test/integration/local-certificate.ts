@@ -1,6 +1,8 @@
 /**
- * A certificate for localhost that is its own authority, good for a hundred years and for nothing else. Written out, because
- * Node cannot make certificates and a fresh machine may have nothing that can.
+ * A certificate for localhost that is its own authority.
+ *
+ * It is good for a hundred years, for tests only. Written out, because Node cannot make certificates and a fresh
+ * machine may lack a program that can.
  */
 export const LOCAL_CERTIFICATE = `\
 -----BEGIN CERTIFICATE-----

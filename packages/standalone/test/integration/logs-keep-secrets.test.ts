@@ -1,4 +1,8 @@
-/** No secret and nothing of a person reaches the logs, however much is logged and whatever goes wrong. */
+/**
+ * Logs are free of secrets and of personal data.
+ *
+ * That holds for any amount of logs, and after any error.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
@@ -87,7 +91,7 @@ test(
         userId: 'ada',
         traits: { phone: '+15550001' },
       });
-      // What goes wrong: broken bodies, wrong keys, unknown paths.
+      // Errors: broken bodies, wrong keys, unknown paths.
       await send(`${intake.url}/v1/identify`, pipelines, '{"traits":{"email":"ada@example.com"');
       await send(`${intake.url}/v1/identify`, basic('wrong_write_key', ''), { userId: 'ada' });
       await send(`${intake.url}/api/v1/customers/ada@example.com/nothing`, track, {});
@@ -104,7 +108,7 @@ test(
         headers: { authorization: account, 'x-request-id': 'followed-through' },
       });
       await Promise.all([intake, api, worker].map((service) => service.kill('SIGTERM')));
-      // What was committed in one process can be followed into the other, and a request by its id.
+      // Operations committed in one process can be followed into the other, and a request by its id.
       const committed = intake.logs.flatMap(({ envelopeIds }) => envelopeIds ?? []);
       expect(committed.length).toBeGreaterThan(2);
       expect(committed).toEqual(

@@ -1,7 +1,7 @@
 /**
- * Old and new versions side by side: the order that the old version promised holds, and nothing is lost or counted twice.
- * The old one is from git, the last that kept no log of pending batches. Its calls about one person keep their order if
- * they name the person by one identifier.
+ * Old and new versions side by side: the order that the old version promised holds, and each event counts once. The old
+ * one is from git, the last that kept no log of pending batches. Its calls about one person keep their order if they
+ * name the person by one identifier.
  */
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -111,7 +111,7 @@ async function stateOf(database: Database, isRelated = true): Promise<unknown> {
   return { people, objects, events };
 }
 
-/** What the rounds from `from` on leave: what was before the deletion is gone. */
+/** Rows that the rounds from `from` on leave: data from before the deletion are gone. */
 function expectedAfter(from: number): unknown {
   const last = from + ROUNDS - 1;
   const left = Array.from({ length: ROUNDS / 2 }, (_, index) => from + ROUNDS / 2 + index);

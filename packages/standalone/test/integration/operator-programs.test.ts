@@ -1,4 +1,4 @@
-/** How the operator's programs that need no service end: by themselves, and by a signal to the first of them. */
+/** Ends of the operator's programs that need no service: by themselves, and by a signal to the first of them. */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
 import {
@@ -69,7 +69,7 @@ test.each(['release', 'fail'])(
   },
 );
 
-// `sluice verify | head -1`: 1 would say that something differs.
+// `sluice verify | head -1`: 1 would mean a difference.
 test('verify whose reader has had enough ends as one that could not look, and without a stack', async () => {
   const program = run(SLUICE, ['verify']);
   program.child.stdout.destroy();

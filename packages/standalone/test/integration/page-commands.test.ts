@@ -1,6 +1,8 @@
 /**
- * The commands of the README, the quickstart and the guides do what these pages say. Each page is typed into one shell, block by
- * block, beside an `npm start`; the convention of the blocks is that of the runbooks (`chaos/src/runbooks/read-runbook.ts`).
+ * Commands of the README, the quickstart and the guides, run.
+ *
+ * They must do as their page describes. Each page is typed into one shell, block by block, beside an `npm start`. The
+ * blocks follow the convention of the runbooks (`chaos/src/runbooks/read-runbook.ts`).
  *
  * A block that cannot run here has a line before it: `<!-- not run: the reason -->`.
  */
@@ -19,7 +21,7 @@ import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 250 };
-/** A block with its reason, and what it would print. */
+/** A block with its reason, and its output. */
 const NOT_RUN = /^ *<!-- not run: \S.*? -->\n( *)```sh\n.*?^\1```\n(?: *```text\n.*?^\1```\n)?/gms;
 
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
@@ -49,7 +51,7 @@ afterAll(async () => {
     await rm(path, { recursive: true, force: true });
 });
 
-/** What a page made would be in the way of the next one. */
+/** Objects of one page would be in the way of the next one. */
 async function removeWebhooks(): Promise<void> {
   const headers = { authorization: `Bearer ${DEMO.appKey}` };
   const url = `${standalone.apiUrl}/v1/reporting_webhooks`;
@@ -100,7 +102,7 @@ test.each(pages)('%s', async (page) => {
         continue;
       }
       output = await shell.run(here(commands));
-      // curl ends well where a call was refused.
+      // curl ends well even if a call was refused.
       if (!seen.some((line) => line.includes('error')))
         expect(output, `${page}, block ${number}`).not.toContain('urn:sluice:error');
       // A program in the background prints later.

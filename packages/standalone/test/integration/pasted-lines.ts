@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 
-/** For files that are programs: `/dev/shm`, where `vitest.config.ts` keeps data, is mounted `noexec` in many containers. */
+/**
+ * For files that are programs: `/dev/shm`, in which `vitest.config.ts` keeps data, is mounted `noexec` in many
+ * containers.
+ */
 export const programsFolder = (): string => (tmpdir() === '/dev/shm' ? '/tmp' : tmpdir());
 
 export const linesToPaste = (banner: string): string[] =>
@@ -23,7 +26,7 @@ export async function openShell(environment: Record<string, string | undefined>)
   const child = spawn('/bin/sh', {
     env: { ...environment, PATH: `${programs}:${environment['PATH'] ?? process.env['PATH']}` },
     cwd: '/',
-    // Ended as a whole, whatever it left in the background.
+    // Ended as a whole, with its background work.
     detached: true,
   });
   const end = (): void => {

@@ -1,7 +1,8 @@
 /**
- * The whole surface of the server clients of the Pipelines API, call by call: what is sent, the status
- * that comes back, and the effect read back. A method that a client gains and this table lacks fails
- * a test.
+ * The whole surface of the server clients of the Pipelines API.
+ *
+ * Each call is here with its request, the status of the answer, and the effect read back. A method that a client gains
+ * and this table lacks fails a test.
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
@@ -38,7 +39,7 @@ interface Client {
   readonly methods: readonly string[];
 }
 
-/** What is done to the library, not sent: its plugins, its queue. */
+/** Methods for the library itself, which send no call: its plugins, its queue. */
 const LOCAL_METHODS = ['VERSION', '_dispatch', 'closeAndFlush', 'deregister', 'flush', 'register'];
 
 function library(
@@ -123,7 +124,7 @@ function rowsOf({ id, call, sent, others }: Client): ClientRow[] {
   return [...rows, ...others];
 }
 
-// In order: a row may stand on what those before it made.
+// In order: a row may use the data of the rows before it.
 describe.each(CLIENTS)('$name', (client) => {
   const rows = rowsOf(client);
 

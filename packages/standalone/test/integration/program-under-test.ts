@@ -30,7 +30,7 @@ export function runProgram(
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
-      // A developer's own `npm start` is none of the test's.
+      // The test does not use a developer's own `npm start`.
       SLUICE_DIRECTORY: '/nowhere',
       ...settings,
     },
@@ -55,7 +55,7 @@ export function runProgram(
   return program;
 }
 
-/** Where `sluice` finds the services of a fleet. */
+/** Addresses by which `sluice` finds the services of a fleet. */
 export const sluiceSettings = (fleet: Fleet): Record<string, string> => ({
   SLUICE_API_URL: fleet.api.url,
   SLUICE_INTAKE_URL: fleet.intake.url,

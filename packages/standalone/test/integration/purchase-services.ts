@@ -1,5 +1,7 @@
 /**
- * API, worker and the simulated payment provider, as operators run them, on a fresh database with the demo's accounts.
+ * API, worker and the simulated payment provider, as operators run them.
+ *
+ * They run on a fresh database with the demo's accounts.
  */
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
@@ -30,7 +32,7 @@ interface DemoAccount {
   readonly token: string;
 }
 
-/** What an answer may hold that is looked at by name. */
+/** Members of an answer that are read by name. */
 type Body = Record<string, unknown> & { run_id: string };
 
 const mainOf = (service: string) =>

@@ -1,4 +1,8 @@
-/** Purchases that the customer's credit with the payment provider pays, wholly or in part, through the processes. */
+/**
+ * Purchases paid by credit with the payment provider.
+ *
+ * The customer's credit pays them wholly or in part, through the processes.
+ */
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

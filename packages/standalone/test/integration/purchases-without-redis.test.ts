@@ -1,4 +1,8 @@
-/** Purchases while their queue forgets everything, is away, or says everything many times over. */
+/**
+ * Purchases with a queue that loses or repeats its jobs.
+ *
+ * It forgets everything, is away, or delivers everything many times over.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,8 @@
-/** Purchases through the processes that operators run, paid at the simulated payment provider. */
+/**
+ * Purchases through the processes that operators run.
+ *
+ * They are paid at the simulated payment provider.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -61,7 +65,7 @@ test(
     expect((await services.call(INVOICED, '/payment')).body).toMatchObject({
       payment_method: { card: { brand: 'visa', last4: '4242', expired: false } },
     });
-    // Nothing may end before all have asked.
+    // No call may end before all have asked.
     services.simulator.faults.add({
       kind: 'conflict',
       method: 'POST',
@@ -132,7 +136,7 @@ test(
     );
     expect(old.body).toEqual({ invoice_id: payment.invoice_id, status: 'granted' });
     expect(old.headers.get('deprecation')).toBe('@1767225600');
-    // Refunded at the payment provider, which tells us: they are taken back.
+    // Refunded at the payment provider, which sends an event: the credits are taken back.
     const charge = services.paid().find(({ invoice }) => invoice === payment.invoice_id);
     refundCharge(services.simulator.state, charge!.id, undefined);
     await vi.waitFor(
@@ -255,7 +259,7 @@ test(
     const asked = services.simulator.faults.meet({ kind: 'timeout', path: '/finalize' });
     const bought = await services.call(INVOICED, '/credits/purchase', { llm: { quantity: 3_000 } });
     await asked;
-    // No event tells of it, since nothing was done.
+    // It causes no event, since it had no effect.
     await services.replaceWorker({});
     const killedAtMs = performance.now();
     const runId = bought.body.run_id;
@@ -363,7 +367,7 @@ test(
     expect(differing.output).toMatch(/FAILED payment provider/);
     services.simulator.state.save('invoice', invoice!);
     expect((await verify()).code).toBe(0);
-    // As if the payment provider gave back a list price of which nothing was paid.
+    // As if the payment provider gave back a list price that was never paid.
     const given = finalizeUnusedTime(services.simulator.state, String(invoice!['customer']));
     const fromNothing = await verify();
     expect(fromNothing.code).toBe(1);

@@ -1,4 +1,8 @@
-/** The processes as the commands of the page on deployment start them, by hand: they begin to listen, and say nothing but their log. */
+/**
+ * Processes started by hand with the commands of the deployment page.
+ *
+ * They begin to listen, and write only their log.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
@@ -14,7 +18,7 @@ const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
 const named = readFileSync(`${ROOT}docs/operations/deploy.md`, 'utf8').matchAll(
   /\bnpm run ([\w-]+)/g,
 );
-/** Those that are a process of its own. */
+/** Commands that are a process of their own. */
 const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((name) => {
   const command =
     /^node scripts\/install\.mjs && exec node_modules\/\.bin\/node ((?:--\S+ )*)(packages\/(?!standalone)\S+)$/.exec(
@@ -43,6 +47,6 @@ test.each(COMMANDS)('npm run $name', async ({ name, file, flags }) => {
   };
   const started = await startServiceUnderTest(`${ROOT}${file}`, settings, flags);
   expect(await started.kill('SIGTERM'), name).toBe(0);
-  // A warning of Node's own looks like a fault to whoever starts it for the first time.
+  // A warning of Node's own looks like a fault to a person who starts it for the first time.
   expect(started.logs.filter((line) => 'stderr' in line || 'text' in line)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
- * The clients that people use today, unmodified, against the running services; what they sent is
- * read back over the app API. What fails here would fail for every caller who moves to us.
+ * The clients that people use today, unmodified, against the running services; their data are read back over the app
+ * API. A failure here would hit every caller who moves to us.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-/** Calls that are refused, over every transport: whoever looks after the workspace finds them in the issues log. */
+/** Calls that are refused, over every transport: the workspace's owner finds them in the issues log. */
 import { gzipSync } from 'node:zlib';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -47,7 +47,7 @@ async function logged(): Promise<LoggedIssue[]> {
 
 const withTrailing = Buffer.concat([gzipSync(CALL), Buffer.from([0])]);
 
-/** What is sent, the status, a part of the answer, and the source, code and field in the log. */
+/** The request, the status, a part of the answer, and the source, code and field in the log. */
 const REFUSED: readonly (readonly [
   string,
   readonly [method: string, path: string, headers: Record<string, string>, body: string | Buffer],

@@ -1,6 +1,6 @@
 /**
- * `sluice secrets lost --replace`, killed at any moment: no key is in force that it has not shown, and which of the
- * shown ones are is told by `sluice secrets lost` alone.
+ * `sluice secrets lost --replace`, killed at any moment: it has shown every key in force. `sluice secrets lost` alone
+ * lists the shown keys that are in force.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { listSecrets } from '@sluice/database/webhooks/encrypted-secrets';
@@ -17,7 +17,7 @@ import { runProgram, SECRETS } from './program-under-test.ts';
 const LOST = { id: 'lost', key: Buffer.alloc(32, 1) };
 const KEPT = { id: 'kept', key: Buffer.alloc(32, 2) };
 
-/** The key of a workspace and that of its webhook, both lost; the first is given up first. */
+/** The key of a workspace and the key of its webhook, both lost; the first is given up first. */
 async function startWorld() {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
@@ -82,7 +82,7 @@ async function holdWebhook(
       await sql`select pg_terminate_backend(pid) ${held}`.execute(database);
     });
   });
-  // Postgres goes on with what it was asked until it has to answer.
+  // Postgres goes on with its statement until it has to answer.
   await vi.waitFor(async () => {
     expect((await sql`select ${held}`.execute(database)).rows).toEqual([]);
   }, WAIT);

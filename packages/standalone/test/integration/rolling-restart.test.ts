@@ -1,7 +1,8 @@
 /**
- * Every process of a fleet replaced under load, one after another, by `npm run roll`: the new one first, then SIGTERM to
- * the old one. Clients keep their connections; one that the server closed without an answer is what HTTP lets a client
- * repeat, with the same ids. Nothing else may happen.
+ * Every process of a fleet replaced under load by `npm run roll`.
+ *
+ * One after another: the new one first, then SIGTERM to the old one. Clients keep their connections. If the server
+ * closes one without an answer, HTTP lets a client repeat the call, with the same ids. No other failure may happen.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +24,7 @@ const STANDSTILL_MS_MAX = 30_000;
 const CLIENTS = 6;
 const CALLS_BETWEEN = 150;
 const CALLS_MIN = 10_000;
-/** What `fetch` says of a connection that ended before any answer. */
+/** Codes of `fetch` for a connection that ended before any answer. */
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 function startClients(url: string) {
@@ -144,7 +145,7 @@ test('every intake and every worker is replaced under load, and no call is refus
   expect(clients.refused).toEqual([]);
   // Only a call that was sent in the very moment of the close meets it.
   expect(clients.closedCount()).toBeLessThanOrEqual(CLIENTS);
-  // By progress, not by the clock: how fast a shared machine stores is not what is asked here.
+  // By progress, not by the clock: the speed of a shared machine is not under test here.
   let storedCount = -1;
   let movedAtMs = performance.now();
   await vi.waitFor(

@@ -1,4 +1,8 @@
-/** The libraries of servers that send in batches, unmodified, against the running services. */
+/**
+ * Libraries of servers that send in batches, unmodified.
+ *
+ * They run against the running services.
+ */
 import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
 import RudderAnalytics from '@rudderstack/rudder-sdk-node';
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node';

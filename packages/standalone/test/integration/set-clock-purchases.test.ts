@@ -1,4 +1,8 @@
-/** The time to pay a purchase goes by Postgres' clock, whatever the worker's machine says. */
+/**
+ * The time to pay a purchase goes by Postgres' clock.
+ *
+ * The worker's machine may have any time.
+ */
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';

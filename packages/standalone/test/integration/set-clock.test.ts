@@ -1,6 +1,8 @@
 /**
- * A machine's clock that is set by an hour, back or ahead, under a running service or before its start: what is due,
- * expires or is given up goes by Postgres' time.
+ * A machine's clock that is set by an hour.
+ *
+ * It is set back or ahead, under a running service or before its start. Work is due, expires and is given up by
+ * Postgres' time.
  */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
@@ -70,7 +72,8 @@ async function secondsFromNow(database: Database, table: string, columns: readon
   return Math.max(...(rows[0]?.seconds ?? [Number.NaN]));
 }
 
-// With its clock ahead it told early what waits for a retry, with its clock behind it left a dead process' entry for an hour.
+// With its clock ahead it sent early entries that wait for a retry; with its clock behind it left a dead process' entry
+// for an hour.
 test.each(SET_BY)(
   'an API process whose clock is set by %i ms keeps the times of its outbox and of its answers by key',
   async (setByMs) => {
@@ -109,7 +112,7 @@ test.each(SET_BY)(
     );
     expect(await asked('one', 'one@example.com')).toBeLessThan(300);
 
-    // There is no such signup, so that to tell these is nothing.
+    // There is no such signup, so sending these has no effect.
     await sql`
       insert into outbox (topic, dedupe_key, payload, created_at, attempt, next_attempt_at)
       select 'signup.mail', key, '{"signup_id": 0}', clock_timestamp(), 1, clock_timestamp() + due_in
@@ -128,7 +131,7 @@ test.each(SET_BY)(
   TEST_TIMEOUT_MS,
 );
 
-// With its clock ahead it gave up files that were on their way, with its clock behind none.
+// With its clock ahead it gave up files that were on their way; with its clock behind it gave up no file.
 test.each(SET_BY)(
   'a worker whose clock is set by %i ms gives up an upload after an hour of silence, not one that goes on',
   async (setByMs) => {

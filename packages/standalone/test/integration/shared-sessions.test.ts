@@ -1,4 +1,8 @@
-/** Each service as the process that operators run, behind a pooler that keeps sessions, and one that does not. */
+/**
+ * Services behind a pooler that keeps sessions, and another one.
+ *
+ * The services are the processes that operators run.
+ */
 import { startSessionPooler } from '@sluice/database/testing/session-pooler';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beginServiceUnderTest } from '@sluice/platform/testing/service-under-test';
@@ -13,7 +17,7 @@ const begin = async (service: string, databaseUrl: string) => {
     DATABASE_URL: databaseUrl,
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '1',
-    // The fewest that it can be told.
+    // The smallest allowed number.
     DATABASE_POOL_MAX: '2',
     [`${service.toUpperCase()}_PORT`]: '0',
   });
@@ -21,7 +25,7 @@ const begin = async (service: string, databaseUrl: string) => {
   return process;
 };
 
-// It only warned, and what the queues told their sessions reached others: tables were not found.
+// It only warned, and settings that the queues made for their sessions reached others: tables were not found.
 test.each(['intake', 'worker', 'api'])(
   '%s does not start where its sessions are not kept, and says what to do',
   async (service) => {

@@ -1,4 +1,7 @@
-/** What `npm start` takes of memory: its services, after some calls. Their own memory alone, since what they share depends on who else runs. */
+/**
+ * Memory of `npm start`: its services, after some calls. Their own memory alone, since shared memory depends on other
+ * processes.
+ */
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

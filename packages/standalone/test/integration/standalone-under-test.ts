@@ -1,4 +1,7 @@
-/** For tests: `npm start` as the process that it is, on ports of its own, with its data where the test says. */
+/**
+ * For tests: `npm start` as the process that it is, on ports of its own, with its data in a folder that the test
+ * chooses.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +13,7 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 
 /**
  * @param root - the checkout whose version it is.
- * @param atEnd - gets what ends it; absent: it ends with the test.
+ * @param atEnd - gets the function that ends it. If absent, it ends with the test.
  */
 export async function startStandaloneUnderTest(
   directory: string,

@@ -1,4 +1,4 @@
-/** What tests of traces have in common: somebody who traces, an endpoint that is told, calls of the fleet. */
+/** Parts that tests of traces share: a tracing sender, an endpoint, calls of the fleet. */
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

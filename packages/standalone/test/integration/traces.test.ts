@@ -110,7 +110,7 @@ describe('with a collector', () => {
         'http.response.status_code': 200,
         'sluice.event_type': 'customer_unsubscribed',
       });
-      // The endpoint can go on with the trace; what is signed is beside it.
+      // The endpoint can continue the trace; the signed text is beside it.
       expect(endpoint.requests).toHaveLength(1);
       expect(endpoint.requests[0]).toMatchObject({
         traceparent: `00-${sender.traceId}-${delivery?.spanId}-01`,
@@ -252,7 +252,7 @@ describe('with a collector', () => {
       );
       const route = '/v1/reporting_webhooks/:webhook_id/replays';
       await vi.waitFor(async () => {
-        // What is on its way is no part of a replay until its end is recorded.
+        // A delivery on its way is no part of a replay until its end is recorded.
         const body = { person: { id: 'rosalind' }, dry_run: true };
         const planned = await callApi(fleet, `/v1/reporting_webhooks/${webhookId}/replays`, body);
         expect(await planned.json()).toMatchObject({ count: 1 });

@@ -1,7 +1,6 @@
 /**
- * The whole surface of customerio-node's TrackClient, call by call: what is sent, the status that
- * comes back, and the effect read back. A method that the client gains and this table lacks fails a
- * test.
+ * The whole surface of customerio-node's TrackClient, call by call: the request, the status of the answer, and the
+ * effect read back. A method that the client gains and this table lacks fails a test.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -279,7 +278,7 @@ const TRACK_ROWS: readonly ClientRow[] = [
   },
 ];
 
-// In order: a row may stand on what those before it made.
+// In order: a row may use the data of the rows before it.
 describe('TrackClient', () => {
   test.each(TRACK_ROWS)('$method → $sent', async (row) => {
     expect(await surface.exchange(row)).toEqual([row.sent]);

@@ -1,4 +1,4 @@
-/** Where no traces are wanted nothing of them is loaded, written or sent. */
+/** Without traces, no part of them is loaded, written or sent. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
@@ -8,7 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf, startFleet, WAIT } from './fleet-under-test.ts';
 import { addWebhook, callApi, identify, newSender, SLOW, startEndpoint } from './traced-calls.ts';
 
-/** A process that so much as asks for OpenTelemetry’s SDK ends; prom-client has its API along, which does nothing. */
+/** A process that so much as asks for OpenTelemetry’s SDK ends; prom-client has its API along, which has no effect. */
 const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   registerHooks({

@@ -34,7 +34,7 @@ afterAll(async () => {
     await rm(history, { recursive: true, force: true });
 });
 
-// Without a history there is nothing to come from: an unpacked archive, a shallow clone without its origin.
+// An unpacked archive, or a shallow clone without its origin, has no earlier version.
 test.skipIf(history === undefined)('the history has two versions to come from', () => {
   expect(versions).toHaveLength(2);
 });
@@ -65,7 +65,7 @@ test.each(versions)(
     expect((await before.call('/v1/batch', { batch: calls })).status).toBe(200);
     const webhook = {
       name: 'Receiver',
-      // Nobody listens: what is not delivered has to come along too.
+      // No server listens: undelivered events have to come along too.
       endpoint: 'http://127.0.0.1:1/hook',
       events: ['customer_subscribed', 'customer_unsubscribed'],
     };
@@ -85,11 +85,11 @@ test.each(versions)(
     expect(await api(after.apiUrl, '/v1/customers/ada/relationships')).toMatchObject({
       cio_relationships: [{ identifiers: { object_id: 'acme' } }],
     });
-    // Its secret is decrypted, and what waits is known.
+    // Its secret is decrypted, and its waiting deliveries are known.
     expect(await api(after.apiUrl, '/v1/reporting_webhooks/1/state')).toMatchObject({
       status: 200,
     });
-    // The message again changes nothing; a new one is taken, and delivered to whoever asks.
+    // The message again has no effect; a new one is taken, and delivered to webhooks that ask.
     await after.call('/v1/track', { userId: 'ada', event: 'bought', messageId: 'bought' });
     await after.call('/v1/track', { userId: 'ada', event: 'came back', messageId: 'back' });
     await expect.poll(() => namesOfActivities(after.apiUrl), WAIT).toEqual(['bought', 'came back']);
@@ -103,7 +103,7 @@ async function namesOfActivities(url: string): Promise<string[]> {
   return (activities as { name: string }[]).map(({ name }) => name).toSorted();
 }
 
-/** The ledgers are what was recorded. */
+/** The ledgers agree with the records. */
 async function verifies(directory: string): Promise<void> {
   const env = { PATH: process.env['PATH'], SLUICE_DIRECTORY: directory };
   const { stdout } = await run(process.execPath, [join(ROOT, 'scripts/verify.ts')], { env });

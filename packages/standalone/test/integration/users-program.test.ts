@@ -1,4 +1,4 @@
-/** `sluice users`: what the operator does for users by the database, where the console helps nobody. */
+/** `sluice users`: work of the operator for users by the database, for cases that the console cannot solve. */
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';

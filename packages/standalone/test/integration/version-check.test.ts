@@ -1,6 +1,8 @@
 /**
- * Processes of this version against the schema of a newer one, as during a rolling upgrade: what a newer
- * version only added is none of their business; what it took away keeps them from starting.
+ * Processes of this version on the schema of a newer one.
+ *
+ * As during a rolling upgrade. Additions of a newer version do not matter to them; its removals keep them from
+ * starting.
  */
 import { fileURLToPath } from 'node:url';
 import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
@@ -80,7 +82,7 @@ test('no process of this version starts on a schema that has lost what it needs,
   await sql`delete from kysely_migration where name = '0024_schema_requirements'`.execute(
     behind.database,
   );
-  // Each looks, and what it does with what it finds is the same code.
+  // Each looks, and the code that judges the result is the same.
   for (const [service, url, message] of [
     ['intake', ahead.url, 'ahead.*9001_expand.*start a newer version'],
     ['api', ahead.url, 'ahead.*9001_expand.*start a newer version'],

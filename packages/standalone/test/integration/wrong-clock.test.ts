@@ -1,4 +1,8 @@
-/** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
+/**
+ * Each service on a machine whose clock is not Postgres'.
+ *
+ * The services are the processes that operators run.
+ */
 import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/testing/sample-operations';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -21,7 +25,7 @@ const WRONG_DATE = `
     static now() { return right.now() + aheadMs; }
   };`;
 const aheadBy = (ms: number) => `${WRONG_DATE} aheadMs = ${ms};`;
-/** When it is told to; then waits of a minute are over at once, of those before and after. */
+/** At this signal the clock jumps; then waits of a minute are over at once, both earlier and later ones. */
 const JUMP_SIGNAL = 'SIGUSR2';
 const jumpingBy = (ms: number) => `${WRONG_DATE}
   const wait = setTimeout;

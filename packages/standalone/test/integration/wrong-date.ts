@@ -1,4 +1,6 @@
-/** A service whose machine's clock is set: what it reads as the time of day, not what Postgres and its timers do. */
+/**
+ * A service whose machine's clock is set: its own time of day changes, the time of Postgres and of its timers does not.
+ */
 import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, vi } from 'vitest';
 

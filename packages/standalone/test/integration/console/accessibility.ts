@@ -1,4 +1,4 @@
-/** What axe finds on a page that is open. */
+/** Findings of axe on an open page. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -22,7 +22,7 @@ export async function violationsOf(page: Page): Promise<string[]> {
   return JSON.parse(String(result.value)) as string[];
 }
 
-/** So high that a dialog shows all of itself: axe judges no colour of what is scrolled away. */
+/** So high that a dialog shows all of itself: axe judges no colour of parts that are scrolled away. */
 const WHOLE_HEIGHT = 3_600;
 
 /** The page as it stands, in light and dark, 1280 and 360 px wide: violations, and text that sticks out. */

@@ -1,6 +1,8 @@
 /**
- * What does this customer of ours receive, and how? Answered on the page of an application; its engineers see their part
- * of it in the portal, and nothing else.
+ * The page of an application in the console.
+ *
+ * It shows which messages a customer of ours receives, and how. The customer's engineers see only their part of it, in
+ * the portal.
  */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -122,7 +124,7 @@ test('an endpoint is made with options of its own, and shows its secret once', a
   await page.getByRole('link', { name: 'invoices' }).click();
   await page.getByText(/Standard Webhooks alone; at most 5 a second; at most 2/).waitFor();
   await page.getByRole('button', { name: 'Change …' }).click();
-  // What differs from a new one is open at once.
+  // Fields that differ from a new one are open at once.
   await form.getByLabel(/^Disable it after/).fill('');
   await form.getByLabel(/^Only messages of these types/).fill('');
   await form.getByRole('button', { name: 'Change it' }).click();

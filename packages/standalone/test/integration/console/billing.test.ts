@@ -1,4 +1,4 @@
-/** What will I be charged, and why is that the number? Answered in the console. */
+/** The next charge and its reasons, in the console. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';

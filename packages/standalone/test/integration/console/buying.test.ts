@@ -1,4 +1,9 @@
-/** Credits are bought in the page, at the price that was asked for, and paid on the page of the simulated payment provider; a plan by the card on file. */
+/**
+ * Purchases in the console: credits, and a plan by card.
+ *
+ * Credits are bought at the price that was asked for, and paid on the page of the simulated payment provider. The plan
+ * is paid by the card on file.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { chromium, type Browser, type Page } from 'playwright-core';
@@ -18,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([services.close(), browser.close()]));
 
-/** Signed in by a token of the demo's account that pays by card, and has none on file. */
+/** Signed in by a token of the demo's account that pays by card, without a card on file. */
 async function openBilling(): Promise<Page> {
   const made = await fetch(`${services.api.url}/v1/accounts/${DEMO.accountId}/api_credentials`, {
     method: 'POST',

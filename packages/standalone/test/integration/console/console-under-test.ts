@@ -1,4 +1,8 @@
-/** The web console of a fleet in a real Chromium, and what its page did that no page of ours may do. */
+/**
+ * The web console of a fleet in a real Chromium.
+ *
+ * It also records actions that no page of ours may do.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
@@ -16,7 +20,7 @@ import { startFleet, WAIT } from '../fleet-under-test.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
 
-/** As the page asks Chromium for nothing else, any other request is one of the page. */
+/** Chromium itself sends no other request, so each one is the page's. */
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -71,7 +75,7 @@ export async function startConsole() {
   return {
     fleet,
     url: fleet.api.url,
-    /** Lets the browser go to another origin, such as that of an identity provider. */
+    /** Lets the browser go to another origin, such as an identity provider's. */
     allow: (origin: string): void => void allowed.add(origin),
     async newPage(options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext(options);
@@ -142,7 +146,11 @@ export async function startConsole() {
       expect(answer.status, text).toBe(200);
       return (text === '' ? undefined : JSON.parse(text)) as Answer;
     },
-    /** Runs a sample of the page in a shell, with the demo's keys in the environment. @returns what was answered. */
+    /**
+     * Runs a sample of the page in a shell, with the demo's keys in the environment.
+     *
+     * @returns the answer.
+     */
     async paste(sample: Locator): Promise<string> {
       const text = ((await sample.textContent()) ?? '').replace(
         'http://127.0.0.1:8080',
@@ -183,7 +191,7 @@ export async function startConsole() {
       await answer.arrayBuffer();
       return answer.status;
     },
-    /** For what a tail shows: intake hears of a new reader a moment after the page is told that it listens. */
+    /** For lines of a tail: intake hears of a new reader a moment after the page learns that it listens. */
     async sendUntilShown(shown: Locator, send: () => unknown): Promise<void> {
       const until = performance.now() + ACTION_MS_MAX;
       for (;;) {
@@ -207,7 +215,10 @@ export async function startConsole() {
       });
       return id;
     },
-    /** @throws Error with what the page did wrong. What is not there yet may be answered 404, what is not kept 410, a session that is over 401, a wrong value 400 or 422, a refused sign-in 403. */
+    /**
+     * @throws Error with the page's faults. Allowed are 404 for an object that does not exist yet, 410 for one that is
+     * not kept, 401 for a session that is over, 400 or 422 for a wrong value, and 403 for a refused sign-in.
+     */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
       await rm(mailDirectory, { recursive: true });

@@ -1,4 +1,4 @@
-/** Where is my event? Who is this person to us? Answered in the console, by two clicks each. */
+/** An event and a person in the console, by two clicks each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What somebody else may put into an event, to be shown and not to be run. */
+/** Values that somebody else may put into an event, to be shown and not to be run. */
 const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>\u202e\u0007`;
 
 test('the id of an event is pasted into the palette, and its page says how far it came', async () => {
@@ -91,7 +91,7 @@ test('a person who is not there, and an address that is none, say so with the wa
   const page = await world.demoPage();
   await page.goto(`${world.url}/people?by=nonsense&more=1`);
   await page.getByRole('heading', { name: 'People' }).waitFor();
-  // A parameter that means nothing is taken out of the address.
+  // A parameter without a meaning is taken out of the address.
   expect(new URL(page.url()).search).toBe('');
   await page.context().close();
 });

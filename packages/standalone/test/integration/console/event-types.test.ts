@@ -1,4 +1,8 @@
-/** Which messages do we publish, what is in them, and would this payload be taken? Answered in the console. */
+/**
+ * Published messages in the console.
+ *
+ * It shows their types and content, and whether a payload would be taken.
+ */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { problemsOf } from './accessibility.ts';

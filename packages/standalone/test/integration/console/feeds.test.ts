@@ -1,4 +1,8 @@
-/** What would my consumer read, and from where on? Answered on the page of a feed. */
+/**
+ * The page of a feed in the console.
+ *
+ * It shows the events that a consumer would read, and their start.
+ */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { problemsOf } from './accessibility.ts';
@@ -81,7 +85,7 @@ test('a feed is made, read a page at a time, changed, and deleted by its name', 
   await form.getByLabel('Pages').check();
   await form.getByRole('button', { name: 'Change it' }).click();
   await page.getByText('2 event types').waitFor();
-  // Conditions that nobody has touched stay.
+  // Unchanged conditions stay.
   const { feeds } = await world.call<{ feeds: { name: string }[] }>('GET', '/v1/feeds');
   expect(feeds.find(({ name }) => name === 'orders')).toMatchObject({
     events: ['event', 'page'],

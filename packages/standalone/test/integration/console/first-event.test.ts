@@ -1,4 +1,8 @@
-/** How do I begin? Do my calls arrive right now, and why was one refused? Answered in the console. */
+/**
+ * First steps in the console.
+ *
+ * A newcomer sees whether calls arrive, and the reason of a refusal.
+ */
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
@@ -19,7 +23,7 @@ test('the sample of the first page is pasted, and the page shows its event and i
   await world.sendUntilShown(page.getByRole('heading', { name: 'Your first event is here' }), () =>
     expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0),
   );
-  // Who is told of it: the next call to paste, which makes the first webhook.
+  // The next call to paste, which makes the first webhook.
   const told = page.getByRole('region', { name: /^Then be told of each order/ });
   expect(JSON.parse(await world.paste(told))).toMatchObject({
     events: ['event'],

@@ -1,4 +1,8 @@
-/** Is the fleet well, and what is behind? Answered to the operator in two clicks, with the runbook beside. */
+/**
+ * The state of the fleet in the console.
+ *
+ * The operator finds its health and its backlog in two clicks, with the runbook beside.
+ */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';

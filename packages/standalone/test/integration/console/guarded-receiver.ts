@@ -1,4 +1,8 @@
-/** A receiver over TLS that asks for a client certificate, and issues the access tokens that it is sent. */
+/**
+ * A receiver over TLS that asks for a client certificate.
+ *
+ * It also issues the access tokens that it is sent.
+ */
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

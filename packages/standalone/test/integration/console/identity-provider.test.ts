@@ -1,4 +1,8 @@
-/** May people sign in as everywhere in their company? An account_admin sets the identity provider, and a user signs in by it. */
+/**
+ * Sign-in by a company's identity provider, in the console.
+ *
+ * An account_admin sets the provider, and a user signs in by it.
+ */
 import { startProviderUnderTest } from '@sluice/platform/testing/identity-provider-under-test';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
@@ -83,7 +87,7 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByText('no mailed code and no token opens a session').waitFor();
 
-  // A person whom nobody has invited.
+  // A person without an invitation.
   const theirs = await world.newPage();
   const email = `${crypto.randomUUID()}@acme.example`;
   provider.state.person = { sub: email, email, email_verified: true };

@@ -1,4 +1,8 @@
-/** What became of my file? It is chosen, sent and watched in the console, and its wrong rows are fetched. */
+/**
+ * A file in the console.
+ *
+ * It is chosen, sent and watched there, and its wrong rows are fetched.
+ */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';

@@ -1,4 +1,4 @@
-/** What did that key do, and is it still used? Who changed this setting, from what to what? Answered in the console. */
+/** Use of keys, and changes of settings, in the console. */
 import { readFile } from 'node:fs/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { hashSecret } from '@sluice/platform/secrets/secrets';

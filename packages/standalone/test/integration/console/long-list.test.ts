@@ -1,4 +1,4 @@
-/** A webhook with 100,000 deliveries is scrolled, reloaded and filtered; and what happened over time is shown as numbers and bars. */
+/** A webhook with 100,000 deliveries is scrolled, reloaded and filtered; its history is shown as numbers and bars. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';

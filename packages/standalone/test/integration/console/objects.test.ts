@@ -1,4 +1,4 @@
-/** Which companies do we know, and who belongs to one? Answered in the console. */
+/** Companies and their people, in the console. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 

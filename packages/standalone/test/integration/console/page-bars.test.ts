@@ -165,7 +165,7 @@ test('no screen cuts text of twice the size, with forced colours and without mot
 
 test('a reload of any address shows the same text', async () => {
   const page = await world.demoPage();
-  // Live, the start and the ages of the fleet begin anew; an event that is not there has nothing.
+  // Live, the start and the ages of the fleet begin anew; an unknown event has no content.
   for (const path of paths.filter((each) => !/^\/(?:live|start|fleet|$)/.test(each))) {
     await page.goto(`${world.url}${path}${path.includes('?') ? '&' : '?'}tz=local`);
     await isShown(page);
@@ -174,7 +174,7 @@ test('a reload of any address shows the same text', async () => {
         .locator('main')
         .innerText()
         .then((text) => text.replaceAll(/in \d+ \w+/g, ''));
-    // What a screen asks for beside its first rows, such as the words of a list to choose from, has come.
+    // Requests of a screen beside its first rows have ended, such as the words of a list to choose from.
     await page.waitForLoadState('networkidle');
     const before = await textNow();
     await page.reload();
@@ -206,7 +206,7 @@ test('the first screen needs at most 110 KB of script and 20 KB of style, in eig
 test('the built files hold no secret but the write key of the demo, and keep only a preference', async () => {
   const directory = await builtConsole();
   const texts = readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    // The documentation names what the demo has.
+    // The documentation contains the demo's names.
     .filter((name) => !name.startsWith('docs'))
     .map((name) => join(directory, name))
     .filter((path) => statSync(path).isFile() && /\.(?:js|css|html|svg)$/.test(path))

@@ -1,6 +1,6 @@
 /**
- * The portal in a browser: an engineer of a customer sees why the own endpoint gets nothing and sends again, and sees
- * nothing else; in a frame of the product where the workspace says so.
+ * The portal in a browser. An engineer of a customer sees why the own endpoint gets no deliveries, and sends again. The
+ * rest of the workspace is hidden. The portal opens in a frame of the product if the workspace allows it.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -239,7 +239,7 @@ test('in a frame of the product it is shown and tells its height, and in one of 
       `/v1/accounts/${DEMO.accountId}/environments/${DEMO.environmentId}`,
       { environment: { portal_origins: origins } },
     );
-  // Its own page is none of ours, and may do what the console may not.
+  // Its own page is a foreign one, and may do things that the console may not.
   const context = (await world.newPage()).context();
   const page = await context.newPage();
   const refused: string[] = [];

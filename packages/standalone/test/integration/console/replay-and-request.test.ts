@@ -1,4 +1,8 @@
-/** What exactly did you send? How do I send it again, and to how many would that be? Answered in the console. */
+/**
+ * The exact request of a delivery, and its replay.
+ *
+ * The console shows the number of deliveries before it replays them.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
@@ -61,7 +65,7 @@ test('a replay says how many it would send before it sends them, and then how fa
   await page.getByRole('button', { name: 'Count them' }).click();
   await page.getByText(/^1 delivery matches/).waitFor();
   expect(receiver.bodies).toHaveLength(3);
-  // Another question: what was counted before is not sent.
+  // Another question: the deliveries counted before are not sent.
   await page.getByLabel('About the person').fill('');
   await page.getByText(/^1 delivery matches/).waitFor({ state: 'detached' });
   await page.getByLabel('Requests a second').fill('1000');

@@ -1,4 +1,8 @@
-/** Who may come in? A mailed code, a second factor and its loss, a pasted token; in the console, by keyboard alone. */
+/**
+ * Sign-in to the console, by keyboard alone.
+ *
+ * By a mailed code, with a second factor and its loss, and by a pasted token.
+ */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
 import { sql } from 'kysely';
@@ -41,7 +45,7 @@ test('a user sets a second factor up by keyboard, needs it from then on, and com
   const shown = page.getByRole('region', { name: 'Recovery codes' });
   const codes = (await shown.textContent())!.split('\n');
   expect(codes).toHaveLength(10);
-  // They are shown once, so nothing but the button closes them.
+  // They are shown once, so only the button closes them.
   await page.keyboard.press('Escape');
   expect(await shown.isVisible()).toBe(true);
   await press('I have stored them');

@@ -1,6 +1,8 @@
 /**
- * The twelve questions of those who use the console, each answered at most two clicks from the overview: by the mouse, and by
- * the keyboard alone. To paste an id into the palette is one.
+ * The twelve questions of the console's users.
+ *
+ * Each is answered at most two clicks from the overview: by the mouse, and by the keyboard alone. To paste an id into
+ * the palette is one.
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Locator, Page } from 'playwright-core';
@@ -126,7 +128,7 @@ test('there are twelve questions, each at most two clicks away', () => {
     expect([question, steps.length <= CLICKS_MAX]).toEqual([question, true]);
 });
 
-/** What can be pressed; the first of its name, as a reader takes it. */
+/** Elements that can be pressed; the first of its name, as a reader takes it. */
 const targetOf = (page: Page, name: string | RegExp): Locator =>
   page.getByRole('link', { name }).or(page.getByRole('button', { name })).first();
 

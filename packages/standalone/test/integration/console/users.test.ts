@@ -1,4 +1,4 @@
-/** Who else may come in? A colleague is invited, changed and removed in the console. */
+/** Users in the console: a colleague is invited, changed and removed. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';

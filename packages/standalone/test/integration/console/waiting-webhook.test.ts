@@ -1,6 +1,7 @@
 /**
- * Why does this endpoint get nothing? What did it answer? How do I send it again? Answered in the console, with the
- * keyboard alone where a test says so.
+ * An endpoint without deliveries, in the console.
+ *
+ * It shows the reason and the last answer, and sends again. Some tests use the keyboard alone.
  */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';

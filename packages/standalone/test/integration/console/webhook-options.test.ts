@@ -1,4 +1,8 @@
-/** How is this webhook signed, how fast, in which order, by whom is it sent, and when is it given up? Set and seen in the console. */
+/**
+ * Options of a webhook, set and seen in the console.
+ *
+ * They are its signature, rate, order, credentials and end.
+ */
 import {
   CLIENT_AUTHORITY,
   CLIENT_ONE_CERTIFICATE,
@@ -131,7 +135,7 @@ test('client certificate, authority and OAuth2 client are given, kept by empty f
   expect(await page.content()).not.toContain('secret-of-the-shop');
   expect(await page.content()).not.toContain('PRIVATE KEY-----\n');
   expect(await problemsOf(page)).toEqual([]);
-  // Nothing typed: all three stay.
+  // Empty input: all three stay.
   await form.getByLabel('Name', { exact: true }).fill('guarded still');
   await form.getByRole('button', { name: 'Change it' }).click();
   await page.getByRole('heading', { name: 'guarded still' }).waitFor();
