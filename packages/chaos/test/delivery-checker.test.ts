@@ -1,4 +1,4 @@
-/** What the checker of deliveries finds. */
+/** Findings of the checker of deliveries. */
 import { expect, test } from 'vitest';
 import { findUndelivered } from '../src/loss/delivery-checker.ts';
 

@@ -1,4 +1,4 @@
-/** The simulator as a process: each of its settings does what the README says. */
+/** The simulator as a process: each of its settings has the effect that the README describes. */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

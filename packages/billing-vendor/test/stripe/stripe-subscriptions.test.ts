@@ -107,7 +107,7 @@ describe('unused time of a subscription', () => {
   const PREMIUM = 'price_premium_month';
   const DAY_MS = 86_400_000;
 
-  /** The price is 100,000 a month; what a change to the Builder plan, which costs nothing, gives back. */
+  /** The price is 100,000 a month; this is the return of a change to the Builder plan, which is free. */
   async function leave(
     coupon: { percent_off?: number; amount_off?: number; duration?: string } | null,
     days: number,
@@ -205,7 +205,7 @@ describe('unused time of a subscription', () => {
       };
       await ok(provider.changeSubscription(id, change, 'run_q:subscribe:1'));
     });
-    // The first 100,000 came back with the change; the three that followed cost nothing.
+    // The first 100,000 came back with the change; the three that followed were free.
     expect(await creditOf(world)).toBe(100_000);
     expect(compareProrations(world.invoices)).toEqual([]);
   });

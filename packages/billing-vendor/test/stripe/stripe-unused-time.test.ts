@@ -1,4 +1,8 @@
-/** Credit that is taken back from a customer's balance, by way of the payment provider's own SDK. */
+/**
+ * Credit taken back from a customer's balance.
+ *
+ * By way of the payment provider's own SDK.
+ */
 import { expect, test } from 'vitest';
 import { newCustomer, ok, startProvider } from '../support/provider-under-test.ts';
 

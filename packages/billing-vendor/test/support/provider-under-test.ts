@@ -1,4 +1,8 @@
-/** The simulator on a free port, and our adapter in front of it, as the services have it. */
+/**
+ * The simulator on a free port, behind our adapter.
+ *
+ * The services have them in the same way.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -84,7 +88,7 @@ export async function openInvoice(provider: PaymentProvider, customerId: string,
   return ok(provider.finalizeInvoice(invoiceId, `${runId}:finalize:1`));
 }
 
-/** An endpoint that keeps what it is sent; `answers` are its statuses in order, then 200. */
+/** An endpoint that keeps its requests; `answers` are its statuses in order, then 200. */
 export async function startReceiver(answers: number[] = []) {
   const received: { readonly body: string; readonly signature: string }[] = [];
   const server = createServer((request, response) => {

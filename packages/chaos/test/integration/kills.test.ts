@@ -7,14 +7,15 @@ import { judgeKills } from '../../src/kills/judge-kills.ts';
 import { runKills } from '../../src/kills/run-kills.ts';
 
 /**
- * On a machine that does nothing else it is 3.5 s, and 15 s more without the look for killed workers. Beside other tests the
- * start of the two processes takes several times 1.5 s, and the backlog takes longer by the same factor.
+ * On an idle machine it is 3.5 s, and 15 s more without the look for killed workers. Beside other tests the start of
+ * the two processes takes several times 1.5 s, and the backlog takes longer by the same factor.
  */
 const LAST_DELIVERY_MS_MAX = 12_000;
 const STARTS_MAX = 2;
 /**
- * A lane has so many requests in flight at most (`WEBHOOK_WINDOW_MAX`). How many there were is told by what the receiver has seen
- * a moment after the kill, and beside other tests it may see some later: 28 came twice where 15 were counted.
+ * Maximum requests in flight of a lane (`WEBHOOK_WINDOW_MAX`). Their number is counted by the requests that the
+ * receiver has seen a moment after the kill. Beside other tests it may see some later: 28 came twice although 15 were
+ * counted.
  */
 const IN_FLIGHT_MAX = 64;
 

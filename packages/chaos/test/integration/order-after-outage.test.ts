@@ -1,6 +1,8 @@
 /**
- * Calls take effect in the order in which they were acknowledged, also where the clocks of two intakes are two minutes
- * apart, and where the broker was away and both intakes kept calls on their disks. Senders change between the intakes.
+ * Calls take effect in the order in which they were acknowledged.
+ *
+ * The clocks of two intakes are two minutes apart, or the broker was away and both intakes kept calls on their disks.
+ * Senders change between the intakes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,7 +1,9 @@
 /**
- * Calls take effect in the order in which they were acknowledged, whatever names they use: single cases that went wrong
- * before, many times each, and random sequences against the reference model. `npm run chaos -- --oracle order`
- * runs more of them, also with workers and brokers killed.
+ * Calls take effect in the order in which they were acknowledged.
+ *
+ * They may use any names. The tests are single cases that went wrong before, many times each, and random sequences
+ * against the reference model. `npm run chaos -- --oracle order` runs more of them, also with workers and brokers
+ * killed.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFleet, type Fleet } from '../../src/loss/fleet-under-test.ts';
@@ -113,7 +115,7 @@ const COUNTS = {
   postgres: { runs: 20, sequences: 60 },
 } as const;
 
-/** Seeds of the cases, beyond those of random sequences. */
+/** Seeds of the cases, beyond the seeds of random sequences. */
 const FIRST_CASE = 1_000_000;
 
 describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 1_500_000 }, (broker) => {

@@ -20,7 +20,8 @@ test(
   },
   async () => {
     const path = process.env['PATH'] ?? '';
-    // Not every machine of a developer has nginx: a balancer of TCP takes its place, and nothing is tried through nginx.
+    // Not every machine of a developer has nginx: a balancer of TCP takes its place, and the steps through nginx are
+    // left out.
     const page = executeRunbook('upgrade-or-restart', path, () => undefined, { proxy: undefined });
     await expect(page).resolves.toBeUndefined();
   },
