@@ -25,8 +25,7 @@ export type PurchaseContent = { readonly contact: BillingContact } & (
       /** Becomes the card on file first. */
       readonly paymentMethodId: string | null;
       /**
-       * The amount that the customer saw: no other amount is charged. Null or absent: the price of the catalogue is
-       * charged.
+       * The amount that the customer saw: no other amount is charged. Null or absent: any price is charged.
        */
       readonly expectedAmount?: Money | null;
     }

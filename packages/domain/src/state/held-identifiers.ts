@@ -3,8 +3,8 @@
  *
  * A simple event of a known person reads the owner of an identifier and does not change it. If another operation
  * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays theirs.
- * A merge is the exception, because it moves stored rows: every reader holds the gate while one goes on
- * (`database/src/people/merge-gate.ts`).
+ * A merge is the exception, because it moves stored rows: while one goes on, a batch locks
+ * every identifier that it reads (`database/src/people/merge-gate.ts`).
  *
  * Everything else that an operation may change is held, and every other name of the same people. Within one commit
  * batch each operation must meet the state after the one before it.

@@ -77,8 +77,7 @@ export class RateLimiter {
   refusedCount = 0;
 
   /**
-   * @param monotonicNow - milliseconds that never go back: after a clock that is set back, the bucket would stay empty
-   * for as long.
+   * @param monotonicNow - milliseconds that never go back. After a clock is set back, no tokens would grow for as long.
    */
   constructor(policy: RatePolicy, monotonicNow: () => number) {
     this.#policy = policy;

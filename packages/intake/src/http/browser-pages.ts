@@ -41,7 +41,7 @@ function settingsPage(
     addBundledMetadata: true,
     unbundledIntegrations: [],
     maybeBundledConfigIds: {},
-    // No part to load from elsewhere; each client ignores the names of the others.
+    // No script to load. Otherwise each client would load a script for the names of the others.
     bundlingStatus: 'unbundled',
     versionSettings: { version: '4.4.7', componentTypes: [] },
   };

@@ -35,7 +35,7 @@ const TICK_COUNT_MAX = 10;
 
 /** Between two ticks: 1.2 ms of 250. */
 const OPENED_COUNT_MAX = 200;
-/** Between two ticks: 1.25 ms of 250, while there are connections to watch. Past it new ones are not watched. */
+/** Between two ticks: 1.25 ms of 250, while there are connections to watch. Past it the watch over all of them ends. */
 const HEARD_COUNT_MAX = 500;
 
 export class SilentConnections {

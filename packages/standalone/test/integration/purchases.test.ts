@@ -1,7 +1,5 @@
 /**
- * Purchases through the processes that operators run.
- *
- * They are paid at the simulated payment provider.
+ * Purchases through real processes, paid at the simulated payment provider.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
