@@ -1,4 +1,4 @@
-/** Which batches of other shards come first, by the log that the broker keeps. */
+/** Batches of other shards that come first, by the broker's log. */
 import { describe, expect, test } from 'vitest';
 import { PendingIndex, type PendingBatch } from '../../src/consumers/pending-index.ts';
 import type { LoggedBatch, PendingLog } from '../../src/queue/pending-log.ts';

@@ -1,6 +1,6 @@
 /**
- * What is read ahead in a shard: only where it is behind, only what there is capacity for, and never at the cost of
- * what is in progress.
+ * Batches that are read ahead in a shard: only if it is behind, only within the capacity, and never at the cost of work
+ * in progress.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

@@ -8,7 +8,7 @@ interface World {
   readonly end: () => Promise<void>;
 }
 
-/** Each group ends when the test says so; a 13 among it is refused, and a 0 says that all is away. */
+/** The test ends each group. A 13 among it is refused, and a 0 means that all is away. */
 function createWorld(groupMax = 100, flightsMax = 1): World {
   const groups: number[][] = [];
   const gates: (() => void)[] = [];

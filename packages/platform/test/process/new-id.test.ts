@@ -1,4 +1,4 @@
-/** Ids of events and commit batches: ULIDs that say when, never repeat and never go back. */
+/** Ids of events and commit batches: ULIDs that contain their time, never repeat and never go back. */
 import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

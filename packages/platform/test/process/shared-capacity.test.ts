@@ -31,7 +31,7 @@ test('what comes free goes to a workspace that was refused and has less', () => 
   takeAll(2);
   expect(capacity.take(3, 1)).toBe(false);
   for (let released = 0; released < 4; released++) capacity.release(1, 1);
-  // It has its share still, and 3 was refused with nothing.
+  // It has its share still, and 3 was refused with 0 bytes.
   expect(capacity.take(1, 1)).toBe(false);
   expect(capacity.take(3, 1)).toBe(true);
   expect(capacity.totalSize).toBe(5);

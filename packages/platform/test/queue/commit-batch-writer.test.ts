@@ -1,4 +1,8 @@
-/** A commit batch reads back as what was put into it, whatever its size and its letters. */
+/**
+ * A commit batch reads back as it was written.
+ *
+ * That holds for any size and any letters.
+ */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { expect, test } from 'vitest';

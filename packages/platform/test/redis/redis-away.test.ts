@@ -1,4 +1,4 @@
-/** Whoever starts a process with a Redis that is away reads one line about it, soon. */
+/** A process that starts while Redis is away soon logs one line. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';

@@ -10,7 +10,7 @@ describe('DATABASE_URL that cannot be used says how one is written', () => {
       { DATABASE_URL: 'mysql://localhost/sluice' },
       /DATABASE_URL: must be like postgres:\/\//,
     ],
-    // As passwords are made: whoever has set it would look for where it got lost.
+    // As passwords are made: its owner would look for the place at which it got lost.
     [
       'with a password that is not encoded',
       { DATABASE_URL: 'postgres://sluice:se#cret/1@db:5432/sluice' },

@@ -6,7 +6,7 @@ export class MemoryChannel implements TailChannel {
   burstSizeBytesMax = 5_000;
   readonly published: { topic: string; text: string }[] = [];
   readonly #listeners = new Map<string, (text: string) => void>();
-  /** What each publication waits for. */
+  /** Each publication waits for it. */
   gate: Promise<unknown> = Promise.resolve();
 
   async publish(topic: string, text: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Two services in one process, for `begin-process.test.ts`: it ends as `ENDING` says. */
+/** Two services in one process, for `begin-process.test.ts`. Their ending is `ENDING`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { shareProcess } from '@sluice/platform/process/process-end';
@@ -13,7 +13,7 @@ const settings = platformSettings.extend({
 shareProcess(process, 'both', ['intake', 'worker']);
 const worker = await beginProcess(process, 'worker', settings);
 const intake = await beginProcess(process, 'intake', settings);
-/** The times of two lines differ: their order is not that of the output, since each service has a buffer of its own. */
+/** The times of two lines differ, and so may their order in the output: each service has a buffer of its own. */
 async function finish({ logger }: typeof worker): Promise<void> {
   await sleep(5);
   logger.info('finished');

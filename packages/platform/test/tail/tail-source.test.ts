@@ -132,7 +132,7 @@ test('lines that did not get away are counted once the channel is back', async (
   expect(droppedPublished()).toBe(2);
 });
 
-/** Whatever else publishes there must not end intake, at once or with the next call that it takes. */
+/** Other messages on that channel must not end intake, at once or with the next call that it takes. */
 test.each([
   '{',
   'null',

@@ -27,7 +27,7 @@ test('no delay is told under a name that has the time between two looks in it', 
   expect(page).not.toMatch(/nodejs_eventloop_lag_\w+_seconds/);
 });
 
-/** A page's value, undefined where it tells none. */
+/** A page's value; undefined if the page has no such name. */
 const valueOn = (page: string, name: string): string | undefined =>
   new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(page)?.[1];
 

@@ -8,7 +8,7 @@ import { watchClock } from '../../src/telemetry/watch-clock.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 
-/** Measures what the test says, whenever the test says so. */
+/** The test decides the measurements and their times. */
 function startWatch() {
   const lines: string[] = [];
   const logger = pino(

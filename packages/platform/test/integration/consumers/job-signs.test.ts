@@ -46,7 +46,7 @@ test('each queue hears its own signs; a lost connection is told of, and the next
   expect(heard).toHaveLength(4);
 });
 
-// Postgres tells every connection that listens of every job, so each cost all of them.
+// Postgres notifies every listening connection of every job, so each cost all of them.
 test('a worker of many shards hears of their commit batches on one connection', async () => {
   const { database, url } = await createTestDatabase();
   const options = { databaseUrl: url, prefix: 'none', shardCount: 8, logger };
@@ -69,7 +69,7 @@ test('a worker of many shards hears of their commit batches on one connection', 
        where datname = current_database() and query ilike 'listen%'`.execute(database);
     return rows[0]?.count ?? 0;
   };
-  // That of the shards, and BullMQ's of the lanes.
+  // The shards' connection, and BullMQ's of the lanes.
   await vi.waitFor(async () => expect(await listening()).toBeGreaterThan(0), WAIT);
   for (let shard = 0; shard < 8; shard++)
     await producer.addCommitBatches([

@@ -1,4 +1,7 @@
-/** What takes jobs, with a watch and a Redis of its own: jobs that hang, end badly or are many, and a Redis that is empty. */
+/**
+ * Consumers of jobs, with a watch and a Redis of their own: jobs that hang, end badly or are many, and a Redis that is
+ * empty.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,13 +65,13 @@ test('a Redis that comes back without its data is told again that a shard goes o
   await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
 });
 
-// Nobody is told: the connections stay as they are.
+// Without a sign to clients: the connections stay as they are.
 test('so is one that is emptied while it goes on', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-emptied-redis-'));
   const server = await startRedisServer({ directory });
   broker.options = { ...broker.options, redisUrl: server.url };
   const own = new Redis(server.url);
-  // After the consumers, who say to it that they leave.
+  // After the consumers, which report their end to the server.
   onTestFinished(async () => {
     own.disconnect();
     await server.kill();
@@ -93,7 +96,7 @@ test('so is one that is emptied while it goes on', async () => {
   await vi.waitFor(() => expect(processed).toEqual(['before', 'after']), WAIT);
 });
 
-// Its client says only when all of it is there again.
+// Its client reports only when all of it is there again.
 test('so is one node of a Cluster', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-node-'));
   const fleet = await startRedisCluster(directory);
@@ -217,7 +220,7 @@ async function laneQueueState(): Promise<{ waitingCount: number; activeCount: nu
 
 test('a commit batch that ended badly runs again', async () => {
   await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
-  // As where BullMQ takes a connection that broke while a job was completed for a failure of the job.
+  // BullMQ does so if it takes a connection that broke while a job was completed for a failure of the job.
   const worker = new Worker(
     NAME,
     () => Promise.reject(new Error('Connection is closed')),

@@ -1,6 +1,8 @@
 /**
- * What the taking side does when its broker fails under it, on both brokers: nothing is lost, order
- * holds, and every shard moves again long before the locks of the broker have run out.
+ * The consumers when their broker fails under them.
+ *
+ * On both brokers every job stays, order holds, and every shard moves again long before the locks of the broker have
+ * run out.
  */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -41,7 +43,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   let producer: Producer;
   const opened: Consumers[] = [];
 
-  /** True where Redis tells the next worker that asks of commit batches of shard 0. */
+  /** True if Redis would notify the next worker that asks of commit batches of shard 0. */
   const hasSign = async (): Promise<boolean> => {
     const redis = new Redis(testRedisUrl());
     try {
@@ -89,8 +91,8 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     await proxy.close();
   });
 
-  // BullMQ ends a job and takes the next in one step; where its answer is lost nobody knows of the
-  // next one, and a shard used to stand until the lock of that job ran out.
+  // BullMQ ends a job and takes the next in one step. If its answer is lost no worker knows of the next one, and a
+  // shard used to stand until the lock of that job ran out.
   test.each([1, 2, 3])(
     'answers of the broker that are lost in the middle of work stop no shard (%i)',
     { timeout: 60_000 },
@@ -296,7 +298,7 @@ test('on Postgres a commit batch whose row another statement holds is waited for
       laneConcurrency: 1,
       now: Date.now,
     });
-    // The claim stands at the row that this transaction holds, and has taken nothing instead.
+    // The claim waits at the row that this transaction holds, and has taken no other job.
     await vi.waitFor(async () => {
       const { rows } = await sql`
         select pid from pg_stat_activity

@@ -1,4 +1,7 @@
-/** What waits in a shard, past BullMQ: read in the order in which it is taken, and only what still waits is taken out. */
+/**
+ * Waiting jobs of a shard, past BullMQ: read in the order in which they are taken. Only jobs that still wait are taken
+ * out.
+ */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
@@ -18,9 +21,13 @@ const NAME = shardQueueName(0);
 interface Broker {
   readonly options: BrokerOptions;
   readonly waiting: WaitingCommitBatches;
-  /** As a worker does. @returns the id of what it took. */
+  /**
+   * As a worker does.
+   *
+   * @returns the id of the job that it took.
+   */
   readonly takeNext: () => Promise<string>;
-  /** Whether the job is there, wherever it is. */
+  /** True if the job exists, in any state. */
   readonly has: (id: string) => Promise<boolean>;
 }
 

@@ -1,4 +1,8 @@
-/** The watch over the queues, with real BullMQ workers whose loops are ended and stopped under it. */
+/**
+ * The watch over the queues, with real BullMQ workers.
+ *
+ * The loops of the workers are ended and stopped under it.
+ */
 import { redisPrefix } from '@sluice/platform/queue/queue';
 import { redisHeads } from '@sluice/platform/queue/queue-heads';
 import { QueueWatch } from '@sluice/platform/consumers/queue-watch';
@@ -9,7 +13,7 @@ import { commitBatch, logger, NAME, useBroker, WAIT } from '../support/broker-wo
 
 const broker = useBroker();
 
-/** A queue that is watched, its workers as they were opened, and what they processed. */
+/** A watched queue, its workers as they were opened, and the jobs that they processed. */
 function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
   const workers: Worker[] = [];
   const processed: string[] = [];
@@ -81,7 +85,7 @@ test('a worker that takes nothing though jobs wait is replaced after the stall t
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
 });
 
-// As when a worker is stopped or killed: those who live were about to take what it had, and were replaced instead.
+// As when a worker is stopped or killed: the others were about to take its jobs, and were replaced instead.
 test('a job that was long in another process counts as waiting from when it was put back', async () => {
   let nowMs = 1_000_000;
   const { workers, watch } = watchOne(() => nowMs, 'first hangs');
@@ -106,7 +110,7 @@ test('a job that was long in another process counts as waiting from when it was 
   expect(workers).toHaveLength(2);
 });
 
-// As where Redis' memory is full: what takes a job is refused, whoever asks.
+// As with a full memory of Redis: the taking of a job is refused, for any worker.
 test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
   let nowMs = 1_000_000;
   const { workers, watch } = watchOne(() => nowMs, 'hang');

@@ -1,4 +1,8 @@
-/** The scripts that take and end commit batches of a shard in Redis. */
+/**
+ * Scripts for commit batches of a shard in Redis.
+ *
+ * They take and end the batches.
+ */
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { createRedisShardBackend } from '@sluice/platform/consumers/queue-shard-backend';

@@ -1,4 +1,7 @@
-/** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
+/**
+ * Workers that wait on Postgres: their cost for the broker, the time until they take over, and the effect of a lost
+ * sign.
+ */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -41,8 +44,8 @@ afterEach(async () => {
   await producer?.close();
 });
 
-// BullMQ's wait ends at once while jobs wait, though none may be taken: five idle workers made thirty
-// claims of each commit batch, and the shard's own worker had to stand in line with them.
+// BullMQ's wait ends at once while jobs wait, even if they may not be taken. Five idle workers made thirty claims of
+// each commit batch, and the shard's own worker had to stand in line with them.
 test('on Postgres the workers that stand by do not ask for each commit batch again and again', async () => {
   const { database, url, name } = await createTestDatabase();
   await sql`alter database ${sql.id(name)} set track_functions = 'pl'`.execute(database);
@@ -81,7 +84,7 @@ test('on Postgres the workers that stand by do not ask for each commit batch aga
   const { rows } = await sql<{ calls: number }>`
     select calls::int from pg_stat_user_functions
      where schemaname = 'bullmq' and funcname = 'move_to_active'`.execute(database);
-  // One a commit batch by whoever has the shard. Each worker asks when it starts and when its wait ends.
+  // One a commit batch by the worker with the shard. Each worker asks when it starts and when its wait ends.
   expect(rows[0]?.calls).toBeGreaterThanOrEqual(COMMIT_BATCHES);
   expect(rows[0]?.calls).toBeLessThan(COMMIT_BATCHES * 1.5);
 });
@@ -133,7 +136,7 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
     databaseUrl: url,
     prefix: 'none',
     shardCount: 2,
-    // Looks while nothing happens: each two seconds. Of themselves the workers ask each twenty-four.
+    // Looks while the queue is quiet: each two seconds. Of themselves the workers ask each twenty-four.
     stalledAfterMs: 6_000,
     logger: createLogger('test', 'silent'),
   };
@@ -155,7 +158,7 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
   await vi.waitFor(() => expect(taken).toHaveLength(3), WAIT);
   taken.length = 0;
 
-  // Nobody hears that a job has moved from one queue to another.
+  // A move of a job from one queue to another gives no sign.
   for (const queue of ['events-0', 'webhooks']) {
     await producer.addCommitBatches([{ shard: 1, envelope: commitBatch(2) }]);
     await sql`update bullmq.job set queue = ${queue} where queue = 'events-1'`.execute(database);

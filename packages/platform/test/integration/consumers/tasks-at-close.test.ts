@@ -1,4 +1,4 @@
-/** A task that reaches its worker while that closes: what it would need is being closed too. */
+/** A task that reaches its worker while that closes: its resources are being closed too. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';

@@ -1,4 +1,8 @@
-/** Wake-ups of many lanes at once on Postgres, where each by itself would be a transaction. */
+/**
+ * Wake-ups of many lanes at once on Postgres.
+ *
+ * Each by itself would be a transaction.
+ */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -69,7 +73,7 @@ test('a thousand that wait already cost five statements, and are still one job e
   const added = await readJobs();
   expect(added.transactions).toBeLessThanOrEqual(STATEMENTS_MAX);
   await Promise.all(lanes.map((lane) => producer.wakeLane(lane)));
-  // Whoever finds its job there locks the row of its key: by what, is written on it.
+  // A statement that finds its job there locks the row of its key, and the row names the transaction.
   const { rows } = await sql<{ locking: number; keys: number }>`
     select count(distinct xmax::text)::int as locking, count(*)::int as keys
       from bullmq.dedup where queue = 'webhooks' and xmax <> 0`.execute(database);
@@ -175,7 +179,7 @@ async function cutInTheMiddle(
   const holder = holders[0]?.pid ?? NaN;
   const woken = wakeAll(lanes);
   await vi.waitFor(async () => {
-    // Not by the transaction: all that it sees of other sessions is what was there at its first look.
+    // Not by the transaction: it sees the other sessions as they were at its first look.
     const { rows } = await sql`
       select pid from pg_stat_activity
        where datname = current_database() and pg_blocking_pids(pid) @> array[${holder}::int]`.execute(

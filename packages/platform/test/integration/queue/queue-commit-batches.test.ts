@@ -71,7 +71,7 @@ test.each([
   expect(left).toEqual(await readQueue((part) => own.toKey(part)));
 });
 
-// From Redis 7.2 on, `WAIT` on a new connection confirms at once what only reads.
+// From Redis 7.2 on, `WAIT` on a new connection confirms a read-only command at once.
 test('a commit batch that is there already is a write too, which replicas can be asked for', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-envelopes-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));

@@ -9,7 +9,7 @@ import { testFailover } from '../support/queue-failover.ts';
 
 const WAIT = { timeout: 30_000, interval: 50 };
 
-/** What is private of a client. */
+/** Private members of a client. */
 interface WithPool {
   readonly connectionPool: { findOrCreate(node: { host: string; port: number }): unknown };
 }
@@ -17,7 +17,7 @@ interface WithPool {
 describe('the queue on a Redis Cluster of six servers', () => {
   const fleet = testFailover(startRedisCluster);
 
-  // What it acknowledged then, a failover under way would have lost.
+  // A failover under way would have lost its acknowledged calls of that time.
   test('masters without replicas are not believed alone any sooner because the clock was set', async () => {
     const options = {
       databaseUrl: 'postgres://127.0.0.1:1/none',
@@ -42,7 +42,7 @@ describe('the queue on a Redis Cluster of six servers', () => {
     for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
     await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
     const REFUSED = { code: 'BROKER_UNAVAILABLE' };
-    // Twice: the first is refused as soon as one master is found to have none.
+    // Twice: the first is refused as soon as one master is found without a replica.
     await expect(add()).rejects.toMatchObject(REFUSED);
     await expect(add()).rejects.toMatchObject(REFUSED);
     clock.mockReturnValue(begunAtMs + 3_600_000);

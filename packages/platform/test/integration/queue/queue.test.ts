@@ -1,5 +1,5 @@
 /**
- * The queue on one Redis. On several that stand in for one another: `queue-failover.ts`; on Postgres:
+ * The queue on one Redis. On several servers that stand in for one another see `queue-failover.ts`, on Postgres
  * `worker/test/integration/queue/queue-on-postgres.test.ts`.
  */
 import { createLogger } from '@sluice/platform/process/logger';

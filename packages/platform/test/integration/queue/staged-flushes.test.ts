@@ -1,6 +1,8 @@
 /**
- * No flush overtakes an earlier one that is still on the disk of an intake: what the broker adds at once, what it stages,
- * and when it gives that back. On both brokers; the intakes are played here, with the broker's own clock.
+ * Flushes and earlier ones that are still on an intake's disk.
+ *
+ * No flush overtakes such an earlier one. The tests check which flushes the broker adds at once, which it stages, and
+ * when it gives those back. On both brokers; the intakes are played here, with the broker's own clock.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -121,7 +123,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       writeFlush(flush('first')),
       writeFlush(flush('second')),
     ]);
-    // Nobody else moves them meanwhile.
+    // No other intake moves them meanwhile.
     expect(await producer.stage.take('two', 10, 1_000_000)).toEqual([]);
     await producer.stage.remove(
       'one',

@@ -1,4 +1,8 @@
-/** What is added to a Redis that says that it loses what it confirms: nothing, on a real server of its own. */
+/**
+ * A Redis that can lose confirmed data gets no commit batches.
+ *
+ * On a real server of its own.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What is added to a Redis whose memory is nearly used up: real servers, whose bound is moved around what they hold. */
+/** Adding to a Redis whose memory is nearly used up: real servers, whose bound is moved around their use. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,14 +20,14 @@ async function directory(): Promise<string> {
   return path;
 }
 
-/** Gives it such a `maxmemory` that what it holds is this part of it. */
+/** Sets `maxmemory` so that its use is this part of it. */
 async function boundAt(redis: Redis, fill: number): Promise<void> {
   const { usedBytes } = memoryUseOf(await redis.info('memory'));
   await redis.config('SET', 'maxmemory', Math.round(usedBytes / fill));
 }
 
 async function holdMuch(redis: Redis): Promise<void> {
-  // As long as the whole, so that it is nobody's query buffer afterwards.
+  // As long as the whole, so that it is no query buffer afterwards.
   await redis.call('SETRANGE', 'held', HELD_BYTES, 'x');
 }
 
@@ -92,7 +92,7 @@ describe('one Redis', () => {
     expect(full.ratio).toBeCloseTo(0.92, 2);
     await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
     expect(await producer.commitBatchCounts()).toEqual([2]);
-    // It would have taken it: what refuses is the mark, before Redis has to.
+    // It would have taken it: the mark refuses, before Redis has to.
     await redis.set('proof', 'x');
 
     await boundAt(redis, 0.88);
@@ -114,7 +114,7 @@ describe('one Redis', () => {
   test('is found full by those who add, whom nobody tells', async () => {
     const producer = await open();
     await boundAt(redis, 0.95);
-    // The first of them goes through: nobody has looked yet.
+    // The first of them goes through: the fill has not been read yet.
     await add(producer, 'a');
     await vi.waitFor(() => expect(add(producer, 'a')).rejects.toMatchObject(FULL), WAIT);
     await redis.config('SET', 'maxmemory', 0);
@@ -228,7 +228,7 @@ test('one full master of a Cluster shuts it for all shards: the next flush may t
   await producer.addCommitBatches(everyShard('a'));
 
   for (const master of await fleet.masters()) {
-    // What an empty one holds is well above nine tenths of a byte.
+    // The use of an empty one is well above nine tenths of a byte.
     await master.command('CONFIG', 'SET', 'maxmemory', '1');
     expect(await producer.fill()).toMatchObject({ isFull: true });
     await expect(producer.addCommitBatches(everyShard('b'))).rejects.toMatchObject(FULL);

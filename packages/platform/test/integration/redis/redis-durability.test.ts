@@ -1,4 +1,4 @@
-/** What an acknowledgement of Redis is worth: real servers, a master and its replica. */
+/** Worth of an acknowledgement of Redis: real servers, a master and its replica. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

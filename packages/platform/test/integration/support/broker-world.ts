@@ -1,4 +1,8 @@
-/** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
+/**
+ * A broker in Redis under a prefix of its own.
+ *
+ * It is for the tests of one file; the resources that a test opened are closed after it.
+ */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';

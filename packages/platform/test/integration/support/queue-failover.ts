@@ -1,4 +1,8 @@
-/** What holds of the queue where a replica may take a master's place, as tests for any such set of servers. */
+/**
+ * The queue at a failover, as tests for any servers.
+ *
+ * A replica may take a master's place there.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -140,7 +144,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       await addUntilConfirmed('first');
       const masters = await fleet.masters();
       const replicas = (await Promise.all(masters.map((each) => fleet.replicasOf(each)))).flat();
-      // They hang and their connections end: a master can write, and nobody hears of it.
+      // They hang and their connections end: a master can write, without an answer to its clients.
       for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
       await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
       await expect(producer.addCommitBatches(flush('second'))).rejects.toMatchObject({
@@ -149,7 +153,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       const [master] = masters as [RedisNode];
       await master.kill();
       for (const { pid } of replicas) process.kill(pid, 'SIGCONT');
-      // What the old master had of it, on its disk, the new one never heard of.
+      // The old master had parts of it on its disk, of which the new one never heard.
       const counts = await vi.waitFor(() => producer.commitBatchCounts(), WAIT);
       expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThan(2 * SHARD_COUNT);
       await addUntilConfirmed('second');

@@ -12,7 +12,7 @@ import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 
 export interface BrokerUnderTest {
-  /** For `REDIS_URL`; undefined: Postgres. */
+  /** For `REDIS_URL`; undefined for Postgres. */
   readonly url: string | undefined;
   close(): Promise<void>;
 }
@@ -25,7 +25,8 @@ const NO_DATABASE = 'postgres://127.0.0.1:1/none';
 /**
  * Called in a `describe`; the broker is opened once for all.
  *
- * @param openDatabase - makes one for each test, where the broker is Postgres. @returns its address.
+ * @param openDatabase - makes one for each test, if the broker is Postgres.
+ * @returns its address.
  */
 export function testQueue(
   openBroker: () => Promise<BrokerUnderTest>,
@@ -102,7 +103,7 @@ export function testQueue(
       },
     });
     await vi.waitFor(() => expect(seen).toHaveLength(4), 10_000);
-    // The first is alone: nothing says yet that the shard is behind. Then more and more are read.
+    // The first is alone: there is no sign yet that the shard is behind. Then more and more are read.
     expect(seen).toEqual(['a', 'b c d e f', 'f g h i j k l', 'j k l']);
     await vi.waitFor(
       async () => expect(await producer.commitBatchCounts()).toEqual([0, 0]),

@@ -1,4 +1,4 @@
-/** What processes tell each other for the live tail, on either broker: heard, kept apart, and heard again after a break. */
+/** Messages between processes for the live tail, on either broker: heard, kept apart, and heard again after a break. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -107,7 +107,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 });
 
-// Nobody tells this end of it: what is sent is sent again by TCP for a quarter of an hour.
+// This end gets no sign of it: TCP sends the bytes again for a quarter of an hour.
 test('on postgres, a connection that gives no answer is made again, and none is waited for at the end', async () => {
   const { url } = await createTestDatabase();
   const proxy = await startTcpProxyTo(url);
