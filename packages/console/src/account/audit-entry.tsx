@@ -1,4 +1,4 @@
-/** One entry of the audit log: who, by which call, from what to what, and its place in the chain. */
+/** One entry of the audit log: its actor, its call, the values before and after, and its place in the chain. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Copyable } from '../parts/copy-button.tsx';

@@ -1,4 +1,4 @@
-/** The audit log: who changed what, newest first, filtered by the address, and as a file. */
+/** The audit log: changes with their actors, newest first, filtered by the address, and as a file. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
@@ -32,7 +32,7 @@ export const auditRoute: Route = {
   screen: ({ place: { query } }) => <Audit query={query} />,
 };
 
-/** From the parameters of the address to those of the API. */
+/** From the parameters of the address to the API's. */
 const FILTERS = {
   object: 'object_type',
   id: 'object_id',
@@ -44,7 +44,7 @@ const FILTERS = {
   to: 'end_time',
 } as const;
 
-/** The filters of the API; what needs another beside it is left out without that one. */
+/** The filters of the API; a filter that needs another one is left out without that one. */
 function filterOf(query: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(FILTERS).flatMap(([name, field]) => {

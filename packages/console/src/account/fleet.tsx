@@ -1,4 +1,4 @@
-/** Is the installation well, and what is behind? What to act on first, each with its runbook; then all that is known. */
+/** Health of the installation, and its backlogs. Alerts come first, each with its runbook; then all other facts. */
 import type { ReactNode } from 'react';
 import { useResource } from '../client/resource.ts';
 import { Badge } from '../parts/badge.tsx';

@@ -1,4 +1,4 @@
-/** One key: what it opens, whether it is still used, what was done with it; a new secret, and its end. */
+/** One key: its rights, its last use, and the changes that it made. Also a new secret, and its end. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -90,7 +90,7 @@ function KeyView({ id }: { readonly id: string }) {
   );
 }
 
-/** The keys of intake are bound to nothing. */
+/** The keys of intake have no restrictions. */
 const isBindable = ({ type }: Credential): boolean => type === 'service_account' || type === 'app';
 
 const Pair = ({ name, text }: { readonly name: string; readonly text: string }) => (

@@ -1,6 +1,6 @@
 /**
- * What an identity provider sent the browser back with, to `/sign-in/{account}`. It is taken out of the address at once, so
- * that neither the history nor a copied address has it; alone it opens nothing.
+ * The answer of an identity provider, which the browser brings to `/sign-in/{account}`. It is taken out of the address
+ * at once, so that neither the history nor a copied address has it; alone it does not open a session.
  */
 import { request } from '../client/request.ts';
 

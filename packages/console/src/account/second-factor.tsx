@@ -9,7 +9,7 @@ import { useWork } from '../forms/use-work.ts';
 import { Mark } from './sign-in.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 
-/** What stands between a mailed code and the console. */
+/** The step between a mailed code and the console. */
 export function SecondFactorStep({
   standing,
   onDone,

@@ -114,7 +114,7 @@ function SecondFactor() {
   );
 }
 
-/** What changes the factor asks for a code of it. */
+/** Asks for a code of the factor before a change of it. */
 function GiveAppCode({
   what,
   onClose,

@@ -11,7 +11,7 @@ export interface SignInProps {
   readonly hasDemo: boolean;
   /** A session was there and is over. */
   readonly isOver: boolean;
-  /** Why an identity provider, from which the browser came back, signed nobody in. */
+  /** Reason why the sign-in by an identity provider, from which the browser came back, failed. */
   readonly refusal: string | undefined;
   readonly onSignedIn: () => void;
 }

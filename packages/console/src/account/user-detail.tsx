@@ -1,4 +1,4 @@
-/** One user: the role, the workspaces, and what helps who is locked out. */
+/** One user: the role, the workspaces, and help for a user who is locked out. */
 import { useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -130,7 +130,7 @@ export function RoleField({
   );
 }
 
-/** Those of the signed-in user; others that the user has already stay. */
+/** The workspaces of the signed-in user; others that the user has already stay. */
 export function WorkspaceFields({
   value,
   onChange,

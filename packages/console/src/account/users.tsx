@@ -1,4 +1,4 @@
-/** Who may sign in to the account, with which role; for an account_admin. */
+/** Users of the account, with their roles; for an account_admin. */
 import { type FormEvent, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
