@@ -1,4 +1,4 @@
-/** One application: its endpoints, a link to its portal, and what was sent to it again. */
+/** One application: its endpoints, a link to its portal, and its replays. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';

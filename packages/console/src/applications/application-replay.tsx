@@ -1,4 +1,4 @@
-/** Sends what was sent to an application again, to all its endpoints at once. Each then has a replay of its own. */
+/** Replays an application's messages to all its endpoints at once. Each then has a replay of its own. */
 import { useState } from 'react';
 import { useReach } from '../client/session.ts';
 import { Link } from '../routing/router.tsx';

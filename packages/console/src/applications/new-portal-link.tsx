@@ -11,7 +11,7 @@ import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 import { Time } from '../parts/time.tsx';
 
-/** With what the portal's own API calls them; to look is always allowed. */
+/** With the names of the portal's own API; to look is always allowed. */
 const CAPABILITIES = {
   create: 'Make endpoints',
   edit: 'Change and pause them',
