@@ -1,4 +1,4 @@
-/** What the account will be charged, and why that is the number: plan, meters, credits, purchases. */
+/** The account's next charges, with their parts: plan, meters, credits, purchases. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -108,7 +108,7 @@ function Billing({ start }: { readonly start: string | undefined }) {
   );
 }
 
-/** The number, then what it is made of. */
+/** The number, then its parts. */
 function Plan({
   billing,
   overage,

@@ -1,4 +1,6 @@
-/** Buying in the page: a plan, an add-on, credits. What it costs is asked for first; a double click is one purchase. */
+/**
+ * Buying in the page: a plan, an add-on, credits. The page asks for the price first; a double click is one purchase.
+ */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -36,7 +38,7 @@ interface Offer {
   readonly price_of_multiple: Money;
 }
 
-/** What somebody is about to buy. */
+/** A purchase before its confirmation. */
 interface Wish {
   /** As it ends the question: `Essentials for $100.00 a month`. */
   readonly what: string;

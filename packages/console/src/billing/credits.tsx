@@ -1,4 +1,4 @@
-/** Every move of credits, newest first, each with what is left after it. */
+/** Every move of credits, newest first, each with the balance after it. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';

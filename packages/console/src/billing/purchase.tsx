@@ -1,4 +1,4 @@
-/** One purchase: each step with its times, what was charged, and why it waits. */
+/** One purchase: each step with its times, its charge, and the reason for its wait. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -114,7 +114,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
   );
 }
 
-/** Where the customer pays what waits for them; nothing where a card on file is charged. */
+/** Link to the page on which the customer pays; empty if a card on file is charged. */
 function PaymentPage({ runId }: { readonly runId: string }) {
   const { account, capabilities } = useSession();
   const { data } = useResource<{ url: string | null }>(
