@@ -1,4 +1,4 @@
-/** Bars of equal width for the values of steps that follow each other. Hidden from screen readers, for which stands a table beside. */
+/** Bars of equal width for the values of consecutive steps. Hidden from screen readers, which read a table beside. */
 
 const WIDTH = 720;
 const HEIGHT = 120;

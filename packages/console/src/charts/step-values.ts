@@ -1,6 +1,6 @@
-/** The points of a chart as one value for each step of its time. Pure. */
+/** Points of a chart, with one value for each step. Pure. */
 
-/** As `GET /v1/statistics` answers; steps with nothing in them are left out. */
+/** As `GET /v1/statistics` answers; empty steps are left out. */
 export interface Statistics {
   readonly step_seconds: number;
   readonly from: string;
@@ -17,7 +17,7 @@ export interface StepValue {
   readonly value: number;
 }
 
-/** Of the first series, with a 0 where nothing was. Steps begin at multiples of their length, as the API counts them. */
+/** Of the first series, with a 0 for empty steps. Steps begin at multiples of their length, as the API counts them. */
 export function stepValues({
   step_seconds: stepSeconds,
   from,
