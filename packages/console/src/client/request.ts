@@ -1,9 +1,10 @@
 /**
  * Calls of the API from the page. The session is a cookie that scripts cannot read. Bodies may hold secrets that are
- * typed or shown once (a pasted token, recovery codes, a new key): nothing of them is kept or logged here. A call about a workspace names it in a header, which no other page can send.
+ * typed or shown once (a pasted token, recovery codes, a new key), so bodies are never kept or logged here. A call
+ * about a workspace names it in a header, which no other page can send.
  */
 
-/** What the API refused, with what the page shows of it. */
+/** A refusal of the API, with the text for the page. */
 export class RequestFailed extends Error {
   override readonly name = 'RequestFailed';
   /** 0: no answer came. */
@@ -45,7 +46,7 @@ export function callAsPortal(link: string): void {
   portal = link;
 }
 
-/** @throws RequestFailed where the API refuses or does not answer. */
+/** @throws RequestFailed if the API refuses or does not answer. */
 export async function request<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
   const answer = await send(path, options);
   // A call that ends something answers 200 or 204 without a body.

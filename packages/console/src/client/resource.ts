@@ -6,7 +6,7 @@ import { useCallback, useEffect, useSyncExternalStore } from 'react';
 import { request, RequestFailed } from './request.ts';
 
 export interface Resource<Data> {
-  /** The latest answer; it stays where a later read fails. */
+  /** The latest answer; it stays if a later read fails. */
   readonly data: Data | undefined;
   readonly failure: RequestFailed | undefined;
   /** Of the latest answer; 0 before the first. */
@@ -21,7 +21,7 @@ interface Entry {
 
 const NOTHING: Resource<never> = { data: undefined, failure: undefined, readAtMs: 0 };
 const ENTRY_COUNT_MAX = 200;
-/** A screen that comes back within this time shows what there is without a read. */
+/** A screen that comes back within this time shows the stored answer without a read. */
 const FRESH_MS = 2_000;
 
 const entries = new Map<string, Entry>();
@@ -50,7 +50,7 @@ function read(path: string, workspaceId: number | undefined): Promise<void> {
       (error: unknown) => {
         if (!(error instanceof RequestFailed)) throw error;
         if (error.status === 401) onSignedOut?.();
-        // What is gone is gone; what cannot be read now stays.
+        // A deleted object disappears; an answer that cannot be read again now stays.
         const isGone = error.status === 404;
         return { ...(isGone ? NOTHING : entry.resource), failure: error };
       },
@@ -65,7 +65,7 @@ function read(path: string, workspaceId: number | undefined): Promise<void> {
   return entry.reading;
 }
 
-/** Called where the API says that the session is over. */
+/** Called if the API reports that the session is over. */
 let onSignedOut: (() => void) | undefined;
 export function watchSignedOut(listener: () => void): void {
   onSignedOut = listener;
@@ -78,11 +78,11 @@ export function forgetResources(): void {
 
 export interface ResourceOptions {
   readonly workspaceId?: number | undefined;
-  /** Absent: it is not read again by itself. A hidden page reads nothing. */
+  /** Absent: it is not read again by itself. A hidden page does not read. */
   readonly intervalMs?: number;
 }
 
-/** @param path - undefined: nothing is read. */
+/** @param path - undefined: no read. */
 export function useResource<Data>(
   path: string | undefined,
   { workspaceId, intervalMs }: ResourceOptions = {},

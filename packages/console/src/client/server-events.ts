@@ -29,7 +29,7 @@ export function parseEvents(text: string): { events: ServerEvent[]; rest: string
  * Reads until the server ends the stream or `signal` aborts it.
  *
  * @param onOpen - called once, when the server has accepted.
- * @throws RequestFailed where it refuses; the fetch's own error where the stream breaks.
+ * @throws RequestFailed if it refuses; the fetch's own error if the stream breaks.
  */
 export async function readServerEvents(
   path: string,

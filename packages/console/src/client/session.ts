@@ -1,4 +1,4 @@
-/** The user who is signed in, and what the user may do; the shape of `/console/me`. */
+/** The signed-in user and their rights, in the shape of `/console/me`. */
 import { createContext, useContext } from 'react';
 
 /** How a session was opened. */
@@ -26,7 +26,7 @@ export interface Session {
   readonly session: { readonly id: number; readonly way: SignInWay };
   readonly workspaces: readonly { readonly id: number; readonly name: string }[];
   readonly capabilities: readonly Capability[];
-  /** Where the samples send to. */
+  /** Intake's address in the samples. */
   readonly intake_url: string;
 }
 
@@ -45,23 +45,23 @@ export function useSession(): SessionState {
   return session;
 }
 
-/** What the screens of webhooks know of who looks: a user of the workspace, or an engineer of its customer in the portal. */
+/** The viewer of the screens of webhooks: a user of the workspace, or an engineer of its customer in the portal. */
 export interface Reach {
   readonly workspaceId: number;
   readonly capabilities: readonly Capability[];
-  /** Said of a button that may not be pressed. */
+  /** Text for a button that may not be pressed. */
   readonly notAllowed: string;
   /** Event types that may be chosen for a webhook in the portal. */
   readonly eventTypes: readonly string[];
   /** True in the portal of an application: `eventTypes` are names of messages. */
   readonly isOfApplication: boolean;
-  /** Nothing but webhooks is there: no traces, no reference. */
+  /** Only webhooks are there: no traces, no reference. */
   readonly isPortal: boolean;
 }
 
 export const ReachContext = createContext<Reach | undefined>(undefined);
 
-/** @throws Error where nobody is signed in. */
+/** @throws Error if there is no session. */
 export function useReach(): Reach {
   const reach = useContext(ReachContext);
   if (!reach) throw new Error('a part is shown without a session');

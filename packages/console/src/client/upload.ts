@@ -1,9 +1,9 @@
-/** Sends a form with a file. By `XMLHttpRequest`, since `fetch` does not say how much it has sent. */
+/** Sends a form with a file. By `XMLHttpRequest`, since `fetch` does not report its progress. */
 import { RequestFailed } from './request.ts';
 
 /**
- * @param onProgress - told the part that is sent, from 0 to 1.
- * @throws RequestFailed where the API refuses or does not answer.
+ * @param onProgress - called with the part that is sent, from 0 to 1.
+ * @throws RequestFailed if the API refuses or does not answer.
  */
 export async function upload(
   path: string,
