@@ -1,4 +1,4 @@
-/** Deliveries of all webhooks, newest first: what was sent about a person, what became of an event, what gets no answer. */
+/** Deliveries of all webhooks, newest first: filtered by a person, by an event, or by the kind of answer. */
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';

@@ -1,4 +1,4 @@
-/** The deliveries of a webhook, newest first, and the attempts of the one that is open. */
+/** Deliveries of a webhook, newest first. Also the attempts of the open one. */
 import { type Resource, useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -28,7 +28,7 @@ export function Deliveries({
   /** `/v1/reporting_webhooks/1` */
   readonly base: string;
   readonly query: Readonly<Record<string, string>>;
-  /** Goes up where something was done to the webhook. */
+  /** Grows with each action on the webhook. */
   readonly changeCount: number;
 }) {
   const { workspaceId } = useReach();
@@ -97,7 +97,7 @@ export function Deliveries({
   );
 }
 
-/** What is not filtered and has more than a page is numbered without gaps, and scrolled. */
+/** An unfiltered list with more than a page is numbered without gaps, and scrolled. */
 const isLong = (query: Readonly<Record<string, string>>, next: string): boolean =>
   !isFiltered(query) && query['start'] === undefined && next !== '';
 

@@ -21,7 +21,7 @@ export function DeliveryDetail({
 }: {
   readonly base: string;
   readonly delivery: Delivery;
-  /** The attempt that is shown; absent: the last. */
+  /** The attempt that is shown. Absent: the last. */
   readonly attempt: string | undefined;
   readonly onChanged: () => void;
 }) {
@@ -91,7 +91,7 @@ interface SentRequest {
   readonly size_bytes: number;
 }
 
-/** What was sent: the head, and the body byte for byte. */
+/** The request: the head, and the body byte for byte. */
 function RequestView({ path }: { readonly path: string }) {
   const { workspaceId } = useReach();
   const resource = useResource<{ request: SentRequest }>(path, { workspaceId });

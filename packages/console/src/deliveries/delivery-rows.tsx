@@ -3,7 +3,7 @@ import { Badge } from '../parts/badge.tsx';
 import { Time } from '../parts/time.tsx';
 import type { Delivery } from './delivery.ts';
 
-/** More are told by their number: a delivery may have hundreds. */
+/** More attempts are shown by their number: a delivery may have hundreds. */
 const ATTEMPTS_SHOWN_MAX = 6;
 
 export function DeliveryHead() {

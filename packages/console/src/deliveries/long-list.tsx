@@ -1,6 +1,8 @@
 /**
- * All deliveries of a webhook in one list that is scrolled, however long: the log is numbered without gaps, so a place in the list
- * is a number, and only the rows that are seen are drawn and read. What comes meanwhile is told and not pushed in.
+ * All deliveries of a webhook in one scrolled list of any length.
+ *
+ * The log is numbered without gaps, so a place in the list is a number, and only visible rows are drawn and read. New
+ * deliveries are announced and not pushed in.
  */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { request, RequestFailed } from '../client/request.ts';
@@ -14,10 +16,10 @@ import { drawnRows, LISTED_COUNT_MAX, pagesOf, ROW_HEIGHT_PX } from './visible-r
 const PAGE_COUNT = 50;
 /** Kept in memory: 2,000 deliveries, so that an hour of scrolling takes no more than a minute of it. */
 const KEPT_PAGES_MAX = 40;
-/** Nothing is read for what only passes by under a held key. */
+/** Rows that only pass by under a held key are not read. */
 const REST_MS = 80;
 
-/** The position that the API gives for what stands before a number. */
+/** The API's position for the rows before a number. */
 export const startBefore = (sequence: number): string =>
   btoa(`[${sequence}]`).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 
@@ -31,7 +33,7 @@ export function LongList({
   readonly base: string;
   /** The number of the newest delivery, as it is now. */
   readonly newest: number;
-  /** The number at the top of what is seen; absent: the newest. */
+  /** The number at the top of the visible rows. Absent: the newest. */
   readonly at: number | undefined;
   readonly openSequence: string | undefined;
   readonly onOpen: (sequence: number) => void;
@@ -131,7 +133,7 @@ function Gap({ rows }: { readonly rows: number }) {
 }
 
 interface Pages {
-  /** Undefined: not read yet; null: it is not there any more. */
+  /** Undefined: not read yet. Null: it is not there any more. */
   readonly rowOf: (row: number) => Delivery | null | undefined;
   readonly read: (pages: readonly number[]) => void;
   readonly failure: string | undefined;

@@ -1,8 +1,8 @@
-/** Which rows of a long list are drawn, and which pages of it are read. Pure. */
+/** Rows of a long list to draw, and its pages to read. Pure. */
 
 /** All rows are as high, so that a place in the list is a place on the screen. */
 export const ROW_HEIGHT_PX = 40;
-/** Above and below what is seen, so that a key or a wheel finds the next rows drawn. */
+/** Above and below the visible rows, so that a key or a wheel finds the next rows drawn. */
 const BEYOND_COUNT = 8;
 /** The bar: at most so many rows in the document. */
 export const DRAWN_COUNT_MAX = 60;
