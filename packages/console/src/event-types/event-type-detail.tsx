@@ -1,4 +1,4 @@
-/** One event type: what its payload is, in each version; what fits it; how it is published. */
+/** One event type: its payload in each version, a check of payloads, and how it is published. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
@@ -112,7 +112,7 @@ function EventTypeView({
   );
 }
 
-/** A type is deleted once it is archived: nobody publishes it any more then. */
+/** A type is deleted once it is archived: then it cannot be published any more. */
 function ArchiveButtons({
   path,
   type,

@@ -3,7 +3,7 @@ export interface EventType {
   readonly name: string;
   /** From 1, one more with each other schema. */
   readonly version: number;
-  /** Empty: none. */
+  /** Empty: no description. */
   readonly description: string;
   /** Null: any payload is taken. */
   readonly schema: unknown;

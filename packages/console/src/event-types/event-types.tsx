@@ -1,4 +1,4 @@
-/** The types of the messages that the workspace publishes; in the portal, those that a customer chooses among. */
+/** The types of the messages that the workspace publishes; in the portal, the types that a customer may choose. */
 import { useReach, useSession } from '../client/session.ts';
 import { MadeList, type MadeListProps } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';

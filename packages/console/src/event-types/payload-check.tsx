@@ -28,7 +28,7 @@ export function PayloadCheck({
   readonly name: string;
   /** The version in force has no schema. */
   readonly isAny?: boolean;
-  /** The schema as it is typed, held in place of the stored one; absent: the stored one. */
+  /** The schema as it is typed, used in place of the stored one. Absent: the stored one. */
   readonly draft?: string;
 }) {
   const { workspaceId } = useReach();
