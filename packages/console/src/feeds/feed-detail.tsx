@@ -1,4 +1,4 @@
-/** One feed: what it takes, where its two ends are, and its events, a page at a time as a consumer reads them. */
+/** One feed: its events and filters, its two ends, and a page of events as a consumer reads them. */
 import { useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';

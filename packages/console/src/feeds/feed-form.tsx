@@ -1,4 +1,4 @@
-/** The form that makes a feed, or changes what it takes from then on. */
+/** The form that makes a feed. Or it changes the later events of one. */
 import { type FormEvent, useState } from 'react';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';

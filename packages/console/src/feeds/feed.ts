@@ -1,4 +1,4 @@
-/** A feed as `GET /v1/feeds` shows it: what a webhook would be sent, to be read instead. */
+/** A feed as `GET /v1/feeds` shows it: the events of a webhook, to be read instead of received. */
 import type { Subscription } from '../sentences/subscription-text.ts';
 
 export interface Feed extends Subscription {

@@ -1,4 +1,4 @@
-/** The feeds of the workspace: what a webhook is sent, to be read at one's own pace instead. */
+/** The feeds of the workspace: the events of a webhook, to be read at one's own pace instead. */
 import { MadeList } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
