@@ -1,4 +1,4 @@
-/** A button that changes something by one call. While the call runs, and by a double click, nothing is sent twice. */
+/** A button that makes a change by one call. While the call runs, and by a double click, no second call is sent. */
 import { useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
@@ -19,10 +19,10 @@ export function ActionButton({
   readonly path: string;
   readonly method?: RequestOptions['method'];
   readonly body?: unknown;
-  /** What the user needs for it; absent: to be signed in. */
+  /** Capability that the user needs for it. Absent: to be signed in. */
   readonly capability?: Capability;
   readonly isMain?: boolean;
-  /** What is said afterwards. */
+  /** Message after the call. */
   readonly done: string;
   readonly onDone: () => void;
 }) {

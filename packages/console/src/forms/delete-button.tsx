@@ -1,4 +1,4 @@
-/** A button that deletes something for good, once its name has been typed. */
+/** A button that deletes an object for good. Its name must be typed first. */
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { request } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
@@ -23,7 +23,7 @@ export function DeleteButton({
   /** `the feed` */
   readonly what: string;
   readonly capability?: Capability;
-  /** What goes with it. */
+  /** Objects that are deleted with it. */
   readonly children: ReactNode;
   readonly onDone: () => void;
 }) {

@@ -1,6 +1,6 @@
-/** How a form or a question ends: why the last call was refused, the button that does it, and the one that does not. */
+/** End of a form or a question: the last refusal, the button that does it, and the one that does not. */
 
-/** Why the last call was refused; nothing where it was not. */
+/** Reason for the refusal of the last call; empty if it was not refused. */
 export function Refusal({ problem }: { readonly problem: string | undefined }) {
   if (problem === undefined) return null;
   return (
@@ -22,7 +22,7 @@ export function FormEnd({
   readonly isRunning: boolean;
   /** False: something is missing yet. */
   readonly isReady?: boolean;
-  /** What the button does. */
+  /** Action of the button. */
   readonly what: string;
   /** Absent: the button submits the form that it stands in. */
   readonly onWish?: () => void;

@@ -1,4 +1,4 @@
-/** What was typed into a field of a form, without blanks at its ends; empty where there is no such field. */
+/** Text in a field of a form, without blanks at its ends. Empty if there is no such field. */
 export function formText(form: HTMLFormElement, name: string): string {
   const value = new FormData(form).get(name);
   return typeof value === 'string' ? value.trim() : '';

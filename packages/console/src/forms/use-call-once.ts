@@ -1,6 +1,8 @@
 /**
- * A call that must not be made twice, such as one that makes a key: sent again after an answer that was lost, it is answered
- * as the first time. Another call, or the same one after an answer, has another key.
+ * A call that must not be made twice, such as making a key.
+ *
+ * Sent again after an answer that was lost, it gets the first answer. Another call, or the same one after an answer,
+ * has another key.
  */
 import { useRef } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
@@ -29,6 +31,6 @@ export function useCallOnce(): CallOnce {
   };
 }
 
-/** Whether it is known what became of the call: not without an answer, nor by one of a proxy, nor while it still runs. */
+/** Whether the result of the call is known: not without an answer, nor by one of a proxy, nor while it still runs. */
 const isSettled = ({ status, code }: RequestFailed): boolean =>
   status > 0 && status < 500 && code !== 'idempotency_key_in_use';

@@ -1,4 +1,4 @@
-/** Work that a form starts: while it runs its buttons are off, and what the API refuses is said beside it. */
+/** Work that a form starts: while it runs its buttons are off, and a refusal of the API is shown beside it. */
 import { useState } from 'react';
 import { RequestFailed } from '../client/request.ts';
 
