@@ -1,6 +1,8 @@
 /**
- * A list of objects that users make, as a screen or as a section of one. It has a title, pages, a text for the empty list,
- * and a button for another object. The button is locked if the user may not make one.
+ * A list of objects that users make: a screen or a section.
+ *
+ * It has a title, pages, a text for the empty list, and a button for another object. The button is locked if the user
+ * may not make one.
  */
 import { type ReactNode, useId, useState } from 'react';
 import { useResource } from '../client/resource.ts';

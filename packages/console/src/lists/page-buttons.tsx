@@ -1,15 +1,15 @@
-/** To the first rows of a list, and to those that follow: the list says where they start, and the URL keeps it. */
+/** Buttons to the first page of a list. And to the next one: the API gives its start, and the URL keeps it. */
 export function PageButtons({
   start,
   next,
   names: [first, further] = ['Newest', 'Older'],
   onStart,
 }: {
-  /** Of the page that is shown; undefined: the first. */
+  /** Of the page that is shown. Undefined: the first. */
   readonly start: string | undefined;
-  /** Of the page that follows; empty: there is none. */
+  /** Of the next page. Empty: this is the last. */
   readonly next: string;
-  /** Of the buttons, where the list is in another order. */
+  /** Of the buttons, if the list is in another order. */
   readonly names?: readonly [string, string];
   readonly onStart: (start: string | undefined) => void;
 }) {
