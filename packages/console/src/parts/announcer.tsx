@@ -1,4 +1,4 @@
-/** Says what happened to those who do not see it. One live region for the page. */
+/** Announces events to users of screen readers. One live region for the page. */
 import { useEffect, useState } from 'react';
 
 const ANNOUNCED = 'sluice:announce';

@@ -1,4 +1,4 @@
-/** Copies a text. The button says for a moment that it did. */
+/** Copies a text. The button shows for a moment that it did. */
 import { useEffect, useState } from 'react';
 import { announce } from './announcer.tsx';
 
@@ -10,7 +10,7 @@ export function CopyButton({
   children = label,
 }: {
   readonly text: string;
-  /** What it copies, for those who do not see it. */
+  /** Name of the copied text, for users of screen readers. */
   readonly label?: string;
   readonly children?: string;
 }) {

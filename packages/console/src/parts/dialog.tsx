@@ -11,7 +11,7 @@ export function Dialog({
   readonly onClose: () => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Before the next frame: what is typed at once after the key that opens it goes into its field.
+  // Before the next frame: text that is typed at once after the key that opens it goes into its field.
   useLayoutEffect(() => {
     const element = dialog.current;
     if (element && !element.open) element.showModal();

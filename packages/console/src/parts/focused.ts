@@ -1,6 +1,8 @@
 /**
- * Attributes of a field that has the focus as soon as it is shown. A dialog gives it by `autofocus` when it opens; a field
- * that comes later asks for it, since browsers heed the attribute once for each page.
+ * Attributes of a field that has the focus at once.
+ *
+ * A dialog gives the focus by `autofocus` when it opens. A field that comes later asks for it, since browsers heed the
+ * attribute once for each page.
  */
 export const FOCUSED = {
   autoFocus: true,

@@ -1,6 +1,6 @@
 /**
- * A JSON value, pretty or as it came. What others sent is text and nothing else: no part of it becomes HTML, and control
- * characters are shown as JSON writes them.
+ * A JSON value, pretty or as it came. Texts of others stay text: no part of them becomes HTML, and control characters
+ * are shown as JSON writes them.
  */
 import { useMemo, useState } from 'react';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -13,9 +13,9 @@ export function JsonView({
   value,
   label,
 }: {
-  /** A text is shown pretty where it is JSON. */
+  /** A text is shown pretty if it is JSON. */
   readonly value: unknown;
-  /** What it is, for those who do not see where it stands. */
+  /** Name of the value, for users of screen readers. */
   readonly label: string;
 }) {
   const [isRaw, setIsRaw] = useState(false);

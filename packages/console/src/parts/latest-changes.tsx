@@ -1,4 +1,4 @@
-/** The latest entries of the audit log, each with a link to its values. */
+/** The latest entries of the audit log, with links to their values. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { segment } from '../routing/location.ts';

@@ -40,7 +40,7 @@ const FURTHER: readonly Target[] = [
   { name: 'Reference', path: '/docs/all' },
 ];
 
-/** What a text may mean, the likeliest first. */
+/** Possible targets of a text, the likeliest first. */
 function targetsOf(given: string): Target[] {
   const text = given.trim();
   if (text === '') return [...SCREENS];

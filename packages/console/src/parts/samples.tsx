@@ -1,4 +1,7 @@
-/** Samples of code: one alone, or in one language of several; which one is in the query of the page, `curl` without. */
+/**
+ * Samples of code: one alone, or in one language of several. The query of the page names the language; the default is
+ * `curl`.
+ */
 import { useSetQuery } from '../routing/router.tsx';
 import { sampleOf } from '../sentences/code-samples.ts';
 import { CopyButton } from './copy-button.tsx';
@@ -8,7 +11,7 @@ function Sample({
   label,
   sample,
 }: {
-  /** What it does, for its heading and for those who do not see it. */
+  /** Purpose of the sample, for its heading and for users of screen readers. */
   readonly label: string;
   readonly sample: string;
 }) {

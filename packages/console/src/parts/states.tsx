@@ -1,4 +1,4 @@
-/** What a screen shows where it has no data: it waits, there is none, or it could not be read. */
+/** States of a screen without data: it waits, the list is empty, or the read failed. */
 import { type ReactNode, useEffect, useState } from 'react';
 import type { RequestFailed } from '../client/request.ts';
 import type { Resource } from '../client/resource.ts';
@@ -9,7 +9,7 @@ import { useNow } from './time.tsx';
 const SHOWN_AFTER_MS = 150;
 const STALE_AFTER_MS = 60_000;
 
-/** Lines as high as what comes. A fast answer shows none. */
+/** Lines as high as the later content. A fast answer does not show them. */
 export function Waiting({ lines = 6 }: { readonly lines?: number }) {
   const [isShown, setIsShown] = useState(false);
   useEffect(() => {
@@ -69,7 +69,7 @@ export function Failure({
   );
 }
 
-/** Shows the data, or why there is none; data that is old and cannot be read again is marked with its age. */
+/** Shows the data, or the reason for its absence; data that is old and cannot be read again is marked with its age. */
 export function Shown<Data>({
   resource,
   lines,

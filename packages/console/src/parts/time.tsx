@@ -1,4 +1,4 @@
-/** Times as all screens show them: UTC or local as the address says, to the millisecond, with their age beside. */
+/** Times as all screens show them: UTC or local by the address, to the millisecond, with their age beside. */
 import { useEffect, useState } from 'react';
 import { useRouting } from '../routing/router.tsx';
 import { instantText } from '../sentences/time-text.ts';

@@ -1,6 +1,4 @@
-/**
- * Keys of the whole page. A key alone does nothing while something is typed; `Ctrl K` always opens the palette.
- */
+/** Keys of the whole page. A key alone is ignored while text is typed; `Ctrl K` always opens the palette. */
 import { useEffect } from 'react';
 import { linkTo, readQuery, writeQuery } from '../routing/location.ts';
 import { navigate } from '../routing/router.tsx';
