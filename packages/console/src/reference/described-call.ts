@@ -48,7 +48,7 @@ export interface Operation {
     Record<string, { readonly description?: string; readonly $ref?: string }>
   >;
   readonly security?: readonly Readonly<Record<string, unknown>>[];
-  /** Of intake; absent: of the API. */
+  /** Of intake. Absent: of the API. */
   readonly servers?: readonly { readonly url: string }[];
 }
 
@@ -88,7 +88,7 @@ export const slugOf = (tag: string): string => tag.toLowerCase().replaceAll(/[^a
 export const isOfIntake = ({ operation }: DescribedCall): boolean =>
   operation.servers !== undefined;
 
-/** What a reference to a component says. */
+/** The schema that a reference to a component names. */
 export function resolved(schema: Schema | undefined, document: Document): Schema {
   if (schema?.$ref === undefined) return schema ?? {};
   const name = schema.$ref.split('/').at(-1) ?? '';
@@ -121,7 +121,7 @@ export function boundsText(schema: Schema): string {
 
 const DEPTH_MAX = 6;
 
-/** A value that the schema admits, from its examples where it has any. */
+/** A value that the schema admits, from its examples if it has any. */
 function exampleOf(given: Schema | undefined, document: Document, depth = 0): unknown {
   const schema = resolved(given, document);
   if (schema.examples?.[0] !== undefined) return schema.examples[0];
@@ -153,14 +153,14 @@ function exampleOf(given: Schema | undefined, document: Document, depth = 0): un
   }
 }
 
-/** Of the body; undefined where the call takes none that is JSON. */
+/** Of the body; undefined if the call takes no JSON. */
 export function exampleBody({ operation }: DescribedCall, document: Document): unknown {
   const content = operation.requestBody?.content['application/json'];
   if (!content) return undefined;
   return content.example ?? exampleOf(content.schema, document);
 }
 
-/** The path with its values, percent-encoded, and the query with those that are not empty. */
+/** The path with its values, percent-encoded, and the query without empty values. */
 export function filledPath(
   { path }: DescribedCall,
   parameters: readonly Parameter[],

@@ -1,4 +1,4 @@
-/** The calls of the API and of intake by their groups, and those with a text in them. */
+/** Calls of the API and of intake, by group. Also the calls with a text in them. */
 import { FilterText } from '../forms/filter-text.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
@@ -18,7 +18,7 @@ export const referenceListRoute: Route = {
   ),
 };
 
-/** All calls: of one tag, of those with a text in them, or of all by their tags (`all`). */
+/** Calls of one tag, calls with a text in them, or all by their tags (`all`). */
 function CallList({
   document,
   tag,

@@ -1,4 +1,6 @@
-/** One call of the API or of intake: samples in seven languages, what it takes and answers, and a form that tries it. */
+/**
+ * One call of the API or of intake: samples in seven languages, its parameters and answers, and a form that tries it.
+ */
 import { useSession } from '../client/session.ts';
 import { Samples } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -112,7 +114,7 @@ function OneCall({
 interface Field {
   readonly name: string;
   readonly isRequired: boolean;
-  /** What it may be. */
+  /** Allowed values. */
   readonly text: string;
   readonly description: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** Tries a call in the user's session: what reads is sent at once, what changes something is asked for first. */
+/** Tries a call in the user's session: a read is sent at once, a change only after a question. */
 import { type FormEvent, useState } from 'react';
 import { send, RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
@@ -34,9 +34,9 @@ export function TryCall({
 }: {
   readonly call: DescribedCall;
   readonly parameters: readonly Parameter[];
-  /** An example; undefined: it takes none. */
+  /** An example. Undefined: it takes no body. */
   readonly body: unknown;
-  /** What is known of a parameter's value; else empty. */
+  /** The known value of a parameter; else empty. */
   readonly known: (parameter: Parameter) => string;
 }) {
   const { workspaceId } = useSession();
@@ -62,7 +62,7 @@ export function TryCall({
         });
         tell(sent.status, await sent.text());
       } catch (error) {
-        // A refusal is an answer too; of a call without one there is nothing to show.
+        // A refusal is an answer too; a call without one has no result to show.
         if (!(error instanceof RequestFailed) || error.status === 0) throw error;
         tell(error.status, JSON.stringify({ code: error.code, message: error.message }));
       }
