@@ -1,11 +1,11 @@
 /**
- * The address of the page: which screen, about what, with which filters. All state of a screen that somebody may want
- * to keep is here, so that Back, a reload and a copied link show the same.
+ * The address of the page: the screen, its object, and its filters. All state of a screen that a user may want to keep
+ * is here, so that Back, a reload and a copied link show the same.
  *
  * Pure. A value that a screen does not know is left out of the address.
  */
 
-/** What a parameter of the query may be. */
+/** Allowed values of a parameter of the query. */
 export type QueryRule = readonly string[] | RegExp;
 export type QueryRules = Readonly<Record<string, QueryRule>>;
 
@@ -13,7 +13,7 @@ export type QueryRules = Readonly<Record<string, QueryRule>>;
 const COMMON_QUERY = {
   /** Times in UTC unless it is `local`. */
   tz: ['local'],
-  /** The workspace, where it is not the user's first. */
+  /** The workspace, if it is not the user's first. */
   workspace: /^[1-9]\d{0,9}$/,
 } satisfies QueryRules;
 
@@ -23,7 +23,7 @@ export interface Place {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** @returns the parameters of the path, or undefined where it is another path. `/webhooks/:id` */
+/** @returns the parameters of the path, or undefined if it is another path. `/webhooks/:id` */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
   const wanted = pattern.split('/');
   const given = path.replace(/(?<=.)\/$/, '').split('/');
@@ -66,7 +66,7 @@ export function writeQuery(query: Readonly<Record<string, string | undefined>>):
   return known.length === 0 ? '' : `?${new URLSearchParams(known).toString()}`;
 }
 
-/** A link to another screen, which keeps what all screens have. */
+/** A link to another screen, which keeps the parameters of all screens. */
 export function linkTo(
   path: string,
   current: Readonly<Record<string, string>>,

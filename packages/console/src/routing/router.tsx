@@ -25,7 +25,7 @@ export interface Route {
   /** Of the document, before the product's name. */
   readonly title: (params: Readonly<Record<string, string>>) => string;
   readonly query: QueryRules;
-  /** What the user needs for the screen; absent: to be signed in. */
+  /** Capability that the user needs for the screen. Absent: to be signed in. */
   readonly capability?: Capability;
   readonly screen: ComponentType<{ readonly place: Place }>;
 }
@@ -53,7 +53,7 @@ export function navigate(address: string, isReplaced = false): void {
 
 interface Routing {
   readonly route: Route | undefined;
-  /** What the paths of all screens begin with; empty but in the portal. */
+  /** Beginning of the paths of all screens; empty except in the portal. */
   readonly base: string;
   readonly place: Place;
 }
@@ -72,7 +72,7 @@ export function Router({
 }: {
   readonly routes: readonly Route[];
   readonly base?: string;
-  /** What the title of the document ends with. */
+  /** End of the document's title. */
   readonly product?: string;
   readonly children: ReactNode;
 }) {
