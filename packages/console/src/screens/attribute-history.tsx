@@ -1,4 +1,4 @@
-/** What an attribute of a person was in the last 30 days, the newest change first. */
+/** Values of a person's attribute in the last 30 days, newest first. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';

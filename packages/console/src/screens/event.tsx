@@ -145,7 +145,7 @@ function TraceView({ trace }: { readonly trace: Trace }) {
   );
 }
 
-/** What the event brought. */
+/** Data of the event. */
 function EventBody({ id }: { readonly id: string }) {
   const { workspaceId } = useSession();
   const { data } = useResource<{ event: { data: Readonly<Record<string, unknown>> } }>(

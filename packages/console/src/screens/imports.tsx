@@ -1,4 +1,4 @@
-/** Files of events: how far each is, what was wrong with its rows, and a new one. */
+/** Files of events: their progress, the problems of their rows, and a new import. */
 import { useState } from 'react';
 import { send } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
@@ -142,7 +142,7 @@ function ImportRow({ row, onChanged }: { readonly row: Import; readonly onChange
   );
 }
 
-/** The rows as CSV, each with what was wrong. By a call, since a link cannot name the workspace. */
+/** The rows as CSV, each with its problem. By a call, since a link cannot name the workspace. */
 function Problems({
   row,
   kind,

@@ -1,4 +1,4 @@
-/** What was refused or corrected in calls, counted by day. */
+/** Refused or corrected parts of calls, counted by day. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';

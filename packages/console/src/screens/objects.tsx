@@ -1,4 +1,4 @@
-/** What people are related to (companies, courses, …): found by type, and by an attribute. */
+/** Objects of people (companies, courses, …). By type, and by an attribute. */
 import { useEffect, useState } from 'react';
 import { request, RequestFailed } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';

@@ -1,4 +1,4 @@
-/** The workspace at a glance: what comes in, what is refused, what waits, what changed last. Each number leads to its list. */
+/** The workspace at a glance: incoming calls, refusals, backlogs, latest changes. Each number leads to its list. */
 import { type ReactNode, useState } from 'react';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
@@ -59,7 +59,7 @@ function Overview() {
   );
 }
 
-/** Leads nowhere while it is not known where to: what is pressed must not lead elsewhere than what comes to stand there. */
+/** No link while its target is not known: a click must not lead to another place than the later content. */
 function Tile({
   to,
   query,
@@ -89,7 +89,7 @@ function Tile({
   );
 }
 
-/** Counted by the live tail while the page is open: nothing is kept for it. */
+/** Counted by the live tail while the page is open. The counts are not stored. */
 function Calls() {
   const nowMs = useNow();
   const [sinceMs] = useState(Date.now);

@@ -19,7 +19,7 @@ export const peopleRoute: Route = {
   screen: ({ place: { query } }) => <People query={query} />,
 };
 
-/** What an identifier looks like; a person may have an id that looks like another kind. */
+/** Kind of an identifier by its form; a person may have an id in the form of another kind. */
 function idTypeOf(text: string): keyof typeof ID_TYPES {
   if (text.includes('@')) return 'email';
   return /^(?:svc|cio)_/.test(text) ? 'svc_id' : 'id';

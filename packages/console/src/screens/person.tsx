@@ -1,4 +1,4 @@
-/** One person: who it is, what is known, and what happened. */
+/** One person: identifiers, attributes, and activities. */
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';

@@ -1,4 +1,4 @@
-/** How to begin: a call to paste, and the wait for the first event, which is shown with its trace. */
+/** First steps: a call to paste, and the wait for the first event, which is shown with its trace. */
 import { useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { useTail } from '../tail/use-tail.ts';
