@@ -1,8 +1,8 @@
-/** What an activity of a person is about, in one line. Pure. */
+/** Content of a person's activity, in one line. Pure. */
 
 const LENGTH_MAX = 140;
 
-/** `plan pro → free · unsubscribed false → true` for changes; else the start of the data; empty where there is none. */
+/** `plan pro → free · unsubscribed false → true` for changes; else the start of the data; empty if there is no data. */
 export function activityText(data: Readonly<Record<string, unknown>>): string {
   const entries = Object.entries(data);
   if (entries.length === 0) return '';

@@ -18,7 +18,7 @@ export interface AuditEntry {
   readonly changed_attributes: readonly string[];
 }
 
-/** Who it was: the email of a user, the name of a token or a key, or the service. */
+/** Name of the actor: the email of a user, the name of a token or a key, or the service. */
 export function actorText({ type, name, email }: Actor): string {
   if (type === 'system') return 'Sluice itself';
   if (type === 'user') return email ?? 'a user';
@@ -26,7 +26,7 @@ export function actorText({ type, name, email }: Actor): string {
   return name ?? 'a program';
 }
 
-/** A value as a diff shows it; undefined and null: nothing. */
+/** A value as a diff shows it. Undefined and null: a dash. */
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return '–';
   return typeof value === 'string' ? value : JSON.stringify(value, null, 1);

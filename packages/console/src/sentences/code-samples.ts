@@ -1,6 +1,6 @@
 /**
- * One call of the API as it is pasted into a program: in curl and in six languages, with nothing but what each has of its own.
- * The key is read from the environment, so that none is ever in a sample. Pure.
+ * One call of the API as it is pasted into a program: in curl and in six languages, each with its own means alone. The
+ * key is read from the environment, so that it is never in a sample. Pure.
  */
 
 export const SAMPLE_LANGUAGES = {
@@ -23,7 +23,7 @@ export interface SampleCall {
   readonly auth: 'bearer' | 'basic' | 'pair' | 'none';
   /** Of the environment, which has the key. */
   readonly variable: string;
-  /** A JSON value; undefined: the call has no body. */
+  /** A JSON value. Undefined: the call has no body. */
   readonly body?: unknown;
 }
 
@@ -35,7 +35,7 @@ export function sampleOf(language: SampleLanguage, call: SampleCall): string {
 type Writer = (call: SampleCall, json: string | undefined) => string;
 
 const indented = (text: string, by: string): string => text.replaceAll('\n', `\n${by}`);
-/** Lines without those that are not needed. */
+/** Lines without the unneeded ones. */
 const lines = (...given: (string | false)[]): string =>
   given.filter((line) => line !== false).join('\n');
 
@@ -110,7 +110,7 @@ const python: Writer = ({ method, url, auth, variable, body }, json) =>
     '    print(answer.status, answer.read().decode())',
   );
 
-/** Between grave accents, which Go reads as they are, where there is none inside. */
+/** Between grave accents, which Go reads as they are, if the text has no grave accent. */
 const goText = (text: string): string => (text.includes('`') ? quoted(text) : `\`${text}\``);
 
 const go: Writer = ({ method, url, auth, variable }, json) =>

@@ -1,6 +1,8 @@
 /**
- * What a webhook shows its endpoint beside the signature, between the API and a form: a client certificate, an authority and
- * an OAuth2 client. The API never shows the secrets again, so an empty field keeps what is stored. Pure.
+ * Credentials of a webhook beside the signature, between API and form.
+ *
+ * They are a client certificate, an authority and an OAuth2 client. The API never shows the secrets again, so an empty
+ * field keeps the stored value. Pure.
  */
 
 interface ShownCertificate {
@@ -30,7 +32,7 @@ export interface Credentials {
 /** The credentials of a webhook, by their names in the API. */
 export type Credential = keyof Credentials;
 
-/** What a form holds, without blanks at the ends. */
+/** Texts of a form, without blanks at the ends. */
 export interface TypedCredentials {
   readonly certificate: string;
   readonly private_key: string;
@@ -41,12 +43,12 @@ export interface TypedCredentials {
   readonly client_authentication: string;
   readonly scope: string;
   readonly audience: string;
-  /** Those that the user takes away. */
+  /** Credentials that the user takes away. */
   readonly removed: readonly Credential[];
 }
 
 /**
- * What is sent of the credentials in a form. A member is absent where it stays, and null where it is taken away.
+ * The credentials to send from a form. A member is absent if it stays, and null if it is taken away.
  *
  * @param stored - absent: of a new webhook.
  * @param isElsewhere - to another server. The stored OAuth2 client is not used there.
@@ -92,11 +94,11 @@ function changedOAuth2(
   };
 }
 
-/** What a stored certificate is known by: `CN=sluice, until 2027-11-27, SHA-256 AB:CD:…`. */
+/** Identification of a stored certificate: `CN=sluice, until 2027-11-27, SHA-256 AB:CD:…`. */
 export const certificateText = (certificate: ShownCertificate): string =>
   `${certificate.subject}, until ${dayOf(certificate)}, SHA-256 ${certificate.fingerprint_sha256}`;
 
-/** For a line under the webhook's name; empty where it has none. */
+/** For a line under the webhook's name; empty if it has no credentials. */
 export function credentialText({
   client_certificate: client,
   certificate_authority: authority,

@@ -1,6 +1,6 @@
-/** The first line of a CSV, to show what its columns are before it is sent. Pure. */
+/** First line of a CSV, to show its columns before the upload. Pure. */
 
-/** The names in the first line, by whichever separator it has; empty where it is no text. */
+/** The names in the first line, by its own separator; empty if it is no text. */
 export function columnsOf(head: string): string[] {
   const [line = ''] = head.replace(/^\uFEFF/, '').split(/\r?\n/);
   if (line.includes('\uFFFD') || line.includes('\u0000')) return [];

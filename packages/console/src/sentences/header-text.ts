@@ -1,4 +1,4 @@
-/** The headers of a webhook, between the API and the lines of a form. */
+/** Headers of a webhook, between the API and a form's lines. */
 import { linesOf } from './subscription-text.ts';
 
 /** Name → value; in place of a stored value the API shows a hint. */
@@ -11,9 +11,9 @@ export const headerLines = (headers: Headers): string =>
     .join('\n');
 
 /**
- * Of lines as {@link headerLines} writes them. What is wrong with a name or a value, the API says.
+ * Reads lines as {@link headerLines} writes them. The API checks names and values.
  *
- * @returns undefined where a line is no header, or names one again: an object would keep the last alone.
+ * @returns undefined if a line is no header, or names one again: an object would keep the last alone.
  */
 export function headersOf(text: string): Headers | undefined {
   const entries = linesOf(text).map((line) => {
@@ -28,11 +28,11 @@ export function headersOf(text: string): Headers | undefined {
 }
 
 /**
- * What is sent of the headers in a form: nothing where they stay, all of them where they are others.
+ * The headers to send from a form: absent if they stay, all of them if they differ.
  *
  * @param shown - the text that the form began with.
  * @param isElsewhere - to another server. Stored values are not sent there, and their hints are no values.
- * @returns undefined where the lines are no headers.
+ * @returns undefined if the lines are no headers.
  */
 export function changedHeaders(
   text: string,

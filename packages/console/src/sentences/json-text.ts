@@ -1,8 +1,6 @@
 /** JSON that was typed. Pure. */
 
-/**
- * @returns its value, null where nothing was typed; or in words why it is no JSON.
- */
+/** @returns its value, null if the text is empty; or in words why it is no JSON. */
 export function jsonOf(text: string): { readonly value: unknown; readonly problem?: string } {
   if (text.trim() === '') return { value: null };
   try {

@@ -1,4 +1,4 @@
-/** What the deliveries of a webhook wait for, in one sentence, and what helps. Pure. */
+/** State of a webhook's deliveries in one sentence, with advice. Pure. */
 import { ageText, durationText, instantText } from './time-text.ts';
 
 /** `GET /v1/reporting_webhooks/{id}/state`; times are Unix seconds. */
@@ -24,7 +24,7 @@ export interface LaneState {
 export interface LaneSentence {
   readonly tone: 'good' | 'busy' | 'bad' | 'quiet';
   readonly text: string;
-  /** What comes next and what may help; empty where nothing is to be said. */
+  /** The next step and advice; may be empty. */
   readonly more: string;
 }
 
@@ -112,7 +112,7 @@ const PHRASES: Readonly<Record<string, string>> = {
   unusable_endpoint: 'has an endpoint that cannot be called',
 };
 
-/** By the class of the failure, where the receiver can do something. */
+/** By the class of the failure, if the receiver can act. */
 const ADVICE: Readonly<Record<string, string>> = {
   timeout: 'Answer at once and do the work afterwards.',
   connection_refused: 'Start the receiver, or change the port of the endpoint.',

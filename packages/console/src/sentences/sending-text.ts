@@ -1,15 +1,15 @@
-/** How a webhook wants to be sent to, between its configuration and the words and choices of a form. Pure. */
+/** Options of a webhook's requests, between configuration and form. Pure. */
 
-/** The part of `GET /v1/reporting_webhooks/{id}` that says how is sent. */
+/** The part of `GET /v1/reporting_webhooks/{id}` about its requests. */
 export interface Sending {
   readonly signing: 'sluice' | 'standard_webhooks' | 'none';
   /** With `sluice`: signed by both. */
   readonly standard_webhooks: boolean;
-  /** Days of failure, 1 to 30; null: never. */
+  /** Days of failure, 1 to 30. Null: never. */
   readonly disable_after_days: number | null;
   /** Null: as fast as it goes. */
   readonly rate_limit_per_second: number | null;
-  /** Requests at the same time; null: as many as the installation allows. */
+  /** Requests at the same time. Null: as many as the installation allows. */
   readonly window_max: number | null;
   readonly ordering: 'person' | 'strict';
 }
@@ -36,13 +36,13 @@ export const signingOf = (signature: string) =>
     ? { signing: 'sluice', standard_webhooks: true }
     : { signing: signature, standard_webhooks: false };
 
-/** Of a field for a number: null where it is empty, and what is no number as it was typed, for the API to refuse. */
+/** Of a field for a number: null if it is empty. A text that is no number stays, for the API to refuse. */
 export function numberOrNull(text: string): number | string | null {
   if (text === '') return null;
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
-/** In a few words, for a line under the webhook's name: the signature, and whatever is not as it is by itself. */
+/** In a few words, for a line under the webhook's name: the signature, and all settings that are not the default. */
 export function sendingText(sending: Sending): string {
   const { disable_after_days: days, rate_limit_per_second: rate, window_max: window } = sending;
   return [

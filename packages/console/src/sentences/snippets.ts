@@ -1,6 +1,8 @@
-/** The first calls, to be pasted: an event by the Pipelines API, the same in each language, and who is told of it. Pure. */
+/**
+ * The first calls, to be pasted: an event by the Pipelines API, the same in each language, and a webhook for it. Pure.
+ */
 
-/** The body of `POST /v1/reporting_webhooks`, told of the event of the snippets. */
+/** The body of `POST /v1/reporting_webhooks`, for the event of the snippets. */
 export const FIRST_WEBHOOK = {
   name: 'Orders',
   endpoint: 'https://example.com/hook',
@@ -21,7 +23,7 @@ export type Language = (typeof LANGUAGES)[number]['id'];
 
 export interface SnippetFacts {
   readonly intakeUrl: string;
-  /** Of a demo; else the variable of a shell that holds it: `$SLUICE_WRITE_KEY`. */
+  /** Of a demo; else the variable of a shell that holds it, `$SLUICE_WRITE_KEY`. */
   readonly writeKey: string;
 }
 

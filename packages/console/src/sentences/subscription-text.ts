@@ -1,4 +1,4 @@
-/** What a webhook is sent, between its configuration and the words of a form. */
+/** Events of a webhook, between its configuration and a form's words. */
 
 export interface Condition {
   readonly field: string;
@@ -6,7 +6,7 @@ export interface Condition {
   readonly values?: readonly string[];
 }
 
-/** The part of `GET /v1/reporting_webhooks/{id}` that says what is sent. */
+/** The part of `GET /v1/reporting_webhooks/{id}` about its events. */
 export interface Subscription {
   readonly events: readonly string[];
   readonly event_names: readonly string[] | null;
@@ -18,7 +18,7 @@ export interface Subscription {
   readonly with_person_attributes: boolean;
 }
 
-/** Types of what comes in, and of everything, with the words of the form. */
+/** Types of incoming events, and of all events, with the words of the form. */
 export const INCOMING_TYPES: Readonly<Record<string, string>> = {
   event: 'Tracked events',
   page: 'Pages',
@@ -42,7 +42,7 @@ export function subscriptionText({ events, event_names: names }: Subscription): 
   const [only] = events;
   if (events.includes('*')) return 'every event type';
   if (events.length > 1) return `${events.length} event types`;
-  // Of all other types names say nothing.
+  // Names do not apply to other types.
   if ((only !== 'event' && only !== 'message') || names === null) return only ?? '';
   const [name = ''] = names;
   return names.length === 1 ? `${only} ${name}` : `${only}, ${names.length} names`;
@@ -54,7 +54,7 @@ export const conditionLines = (conditions: readonly Condition[] | null): string 
     .map(({ field, operator, values = [] }) => [field, operator, values.join(',')].join(' ').trim())
     .join('\n');
 
-/** Of lines as {@link conditionLines} writes them. What is wrong with them, the API says. */
+/** Reads lines as {@link conditionLines} writes them. The API checks them. */
 export const conditionsOf = (text: string): Condition[] =>
   linesOf(text).map((line) => {
     const [, field = '', operator = '', values] = /^(\S+)\s*(\S*)(?:\s+(.*))?$/.exec(line) ?? [];

@@ -1,6 +1,6 @@
 /** Times and durations in words. Pure. */
 
-/** `2026-11-25 17:37:10.959 UTC`; local times have their offset: `… +02:00`. */
+/** `2026-11-25 17:37:10.959 UTC`. Local times have their offset, `… +02:00`. */
 export function instantText(
   atMs: number,
   {

@@ -1,4 +1,4 @@
-/** Text of others, so that what it holds is seen. Pure. */
+/** Text of others, with visible control characters. Pure. */
 
 /**
  * Control characters, and characters that turn the direction of the text around them, as JSON writes them. Line ends
