@@ -1,4 +1,4 @@
-/** How many calls came in the last minute, and how many of them were refused, by the lines of a live tail. Pure. */
+/** Counts of calls and refusals in the last minute. From the lines of a live tail. Pure. */
 import type { TailRow } from './tail-line.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,4 +1,4 @@
-/** One line of the live tail, and what a row shows of it. Pure. */
+/** One line of the live tail, and the content of its row. Pure. */
 
 /** As `GET /v1/stream` sends it. */
 export interface TailLine {
@@ -26,7 +26,7 @@ export function personText({ people }: TailLine): string {
   return first ?? '–';
 }
 
-/** Where a person can be looked up by what the line says; undefined where it cannot. */
+/** The person of a line, with a kind by which it can be looked up; undefined if there is no such kind. */
 export function personOf({
   people,
 }: TailLine): { type: 'id' | 'email'; value: string } | undefined {

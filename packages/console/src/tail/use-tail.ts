@@ -1,7 +1,7 @@
 /**
- * Reads the live tail for a screen. What comes is counted at once and drawn ten times a second at most. A page that is
- * hidden for a minute lets its connection go, since a browser has six for a host; what passed meanwhile is not known,
- * and a row says so. A broken connection is made again; one that is refused is tried as the API says.
+ * Reads the live tail for a screen. New lines are counted at once and drawn ten times a second at most. A page that is
+ * hidden for a minute lets its connection go, since a browser has six for a host; a row shows that the lines meanwhile
+ * are not known. A broken connection is made again; one that is refused is tried at the time that the API gives.
  */
 import { useEffect, useMemo, useState } from 'react';
 import { RequestFailed } from '../client/request.ts';
@@ -31,7 +31,7 @@ export interface TailView extends TailCounts {
   readonly all: () => readonly TailRow[];
 }
 
-/** @param isPaused - nothing new is drawn; it is read and counted all the same. */
+/** @param isPaused - new lines are not drawn; they are read and counted all the same. */
 export function useTail({
   filter = {},
   isPaused,
@@ -47,7 +47,7 @@ export function useTail({
   const [drawn, setDrawn] = useState<{ rows: readonly TailRow[] }>({ rows: [] });
   const [counts, setCounts] = useState(() => buffer.counts());
   const [connection, setConnection] = useState<Connection>();
-  // That of another filter says nothing of this one: what comes before this one stands is not shown.
+  // A connection of another filter does not belong to this one, which is not open until its own stands.
   const { isOpen, failure } = connection?.buffer === buffer ? connection : NOT_OPEN;
 
   useEffect(() => {
