@@ -1,4 +1,4 @@
-/** The fields of both forms of a webhook: its name, and where it sends. */
+/** The fields of both forms of a webhook: its name and its endpoint. */
 import { FOCUSED } from '../parts/focused.ts';
 import type { Webhook } from './configuration.ts';
 
@@ -8,7 +8,7 @@ export function AddressFields({
 }: {
   /** Absent: a new one. */
   readonly webhook: Webhook | undefined;
-  /** Told of each change of what is typed. */
+  /** Called on each change of the text. */
   readonly onEndpoint: (endpoint: string) => void;
 }) {
   return (
@@ -39,7 +39,7 @@ export function AddressFields({
   );
 }
 
-/** True where headers that are stored would go to another server (scheme, host, port) than the one that they were given for. */
+/** True if stored headers would go to another server (scheme, host, port) than the one that they were given for. */
 export function isElsewhere(endpoint: string, webhook: Webhook | undefined): boolean {
   const given = URL.parse(endpoint);
   return (

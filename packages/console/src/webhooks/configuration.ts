@@ -1,4 +1,4 @@
-/** A webhook as `GET /v1/reporting_webhooks/{id}` shows it, of which the screens use a part. */
+/** A webhook as `GET /v1/reporting_webhooks/{id}` shows it. The screens use a part. */
 import type { Credentials } from '../sentences/credential-text.ts';
 import type { Headers } from '../sentences/header-text.ts';
 import type { Sending } from '../sentences/sending-text.ts';

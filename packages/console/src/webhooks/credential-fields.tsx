@@ -1,4 +1,4 @@
-/** The fields by which an endpoint knows who sends: a client certificate, an authority, an OAuth2 client. */
+/** The fields by which an endpoint identifies the sender: a client certificate, an authority, an OAuth2 client. */
 import { formText } from '../forms/form-text.ts';
 import {
   certificateText,
@@ -133,7 +133,7 @@ function TextField({
   );
 }
 
-/** What is known of a stored credential, and the box that takes it away. */
+/** Identification of a stored credential, and the box that takes it away. */
 function Stored({
   name,
   text,
@@ -155,7 +155,7 @@ function Stored({
 }
 
 /**
- * What a form with these fields asks for.
+ * The request of a form with these fields.
  *
  * @param stored - absent: of a new webhook.
  * @param isElsewhere - the form sends to another server than the stored webhook.

@@ -26,7 +26,7 @@ interface WantedReplay {
   readonly rate_per_second: number;
 }
 
-/** First counts what matches, then sends what was counted. */
+/** First counts the matches, then sends the counted deliveries. */
 export function NewReplay<Answer>({
   path,
   title,
@@ -34,10 +34,10 @@ export function NewReplay<Answer>({
   onClose,
   onStarted,
 }: {
-  /** Of the call, which counts where it is asked to. */
+  /** Path of the call, which only counts on request. */
   readonly path: string;
   readonly title: string;
-  /** What was counted. */
+  /** The counted deliveries. */
   readonly planOf: (answer: Answer) => Plan;
   readonly onClose: () => void;
   readonly onStarted: (answer: Answer) => void;
@@ -129,7 +129,7 @@ function ReplayFields() {
   );
 }
 
-/** What a form with these fields asks for. */
+/** The request of a form with these fields. */
 function wantedOf(form: HTMLFormElement): WantedReplay {
   const seconds = (name: string): number | undefined => {
     const text = formText(form, name);

@@ -1,4 +1,4 @@
-/** The form of the portal, which makes a webhook or changes one: what a customer decides of it. */
+/** The form of the portal, which makes a webhook or changes one. It has the fields that a customer may set. */
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
@@ -37,10 +37,10 @@ export function PortalForm({
     const body = {
       name: formText(form, 'name'),
       endpoint,
-      // An application's endpoint is told of its messages: of all, or of those with these names.
+      // An application's endpoint gets its messages: all, or the ones with these names.
       ...(isOfApplication ? { events: ['message'], event_names: events } : { events }),
       ...sendingOf(form),
-      // Those that are stored were given for the former server, and are not sent to another.
+      // Stored headers were given for the former server, and are not sent to another.
       ...(isExposing && { headers: {} }),
       ...credentialsOf(form, webhook, isExposing),
     };

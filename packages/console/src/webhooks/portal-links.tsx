@@ -1,4 +1,4 @@
-/** Links to the portal: whom they are for and what they open, how one is ended, and which pages may show the portal in a frame. */
+/** Links to the portal: their addressees and rights, their end, and the pages that may show the portal in a frame. */
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';

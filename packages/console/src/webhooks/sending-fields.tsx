@@ -1,4 +1,4 @@
-/** The fields that say how a webhook is sent to: its signature, its pace, its order, and when it is given up. */
+/** The fields for a webhook's requests: its signature, its pace, its order, and when it is given up. */
 import { formText } from '../forms/form-text.ts';
 import {
   numberOrNull,
@@ -61,7 +61,7 @@ export function SendingFields({
   );
 }
 
-/** A field of text: what is no number is refused by the API, in words that stay beside the form. */
+/** A field of text: the API refuses a text that is no number, with a message that stays beside the form. */
 function NumberField({
   name,
   label,
@@ -86,7 +86,7 @@ function NumberField({
   );
 }
 
-/** What a form with these fields asks for. */
+/** The request of a form with these fields. */
 export const sendingOf = (form: HTMLFormElement) => ({
   ...signingOf(formText(form, 'signature')),
   rate_limit_per_second: numberOrNull(formText(form, 'rate')),

@@ -1,4 +1,4 @@
-/** The fields that say what is sent: of a webhook, of a feed, and in part of an endpoint. */
+/** The fields for the events of a webhook or a feed. An endpoint has a part of them. */
 import { formText } from '../forms/form-text.ts';
 import {
   type Condition,
@@ -18,7 +18,7 @@ export function SubscriptionFields({
 }: {
   /** Absent: of something new. */
   readonly subscription: Subscription | undefined;
-  /** Those that are chosen of `INCOMING_TYPES`. */
+  /** The chosen ones of `INCOMING_TYPES`. */
   readonly types: readonly string[];
   readonly onTypes: (types: readonly string[]) => void;
 }) {
@@ -71,7 +71,7 @@ export function FilterFields({
   example: [name, condition],
 }: {
   readonly subscription: Subscription | undefined;
-  /** What names are asked for. */
+  /** Label of the field for names. */
   readonly names: string;
   readonly example: readonly [name: string, condition: string];
 }) {
@@ -145,7 +145,7 @@ function Choice({
   );
 }
 
-/** What a form with {@link SubscriptionFields} asks for. */
+/** The request of a form with {@link SubscriptionFields}. */
 export const subscriptionOf = (
   form: HTMLFormElement,
   types: readonly string[],
@@ -160,7 +160,7 @@ export const subscriptionOf = (
   full_resolution: formText(form, 'resolution') !== '',
 });
 
-/** What a form with {@link FilterFields} asks for. */
+/** The request of a form with {@link FilterFields}. */
 export function filtersOf(
   form: HTMLFormElement,
   subscription: Subscription | undefined,
@@ -169,7 +169,7 @@ export function filtersOf(
   const before = subscription?.attribute_filters ?? [];
   return {
     event_names: linesOf(formText(form, 'names')),
-    // Values with a comma are more than one in the form: conditions that nobody has changed stay as they were.
+    // Values with a comma are more than one in the form, so unchanged conditions stay as they were.
     attribute_filters: given === conditionLines(before) ? before : conditionsOf(given),
   };
 }

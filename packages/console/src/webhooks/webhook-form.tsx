@@ -1,4 +1,7 @@
-/** The form that makes a webhook or an endpoint of an application, or changes one: where it sends, what, and how. */
+/**
+ * The form that makes a webhook or an endpoint of an application. Or it changes one: its address, its events, and its
+ * options.
+ */
 import { type FormEvent, useState } from 'react';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';

@@ -1,4 +1,4 @@
-/** One webhook: why its deliveries wait, in a sentence, what helps, and the deliveries themselves. */
+/** One webhook: the state of its deliveries in a sentence, advice, and the deliveries themselves. */
 import { useState } from 'react';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
