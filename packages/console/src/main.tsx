@@ -41,7 +41,7 @@ async function askStanding(isOver: boolean, refusal?: string): Promise<Standing>
   }
 }
 
-/** Where the page was opened by an identity provider: hands in its answer. @returns why it opened no session. */
+/** If an identity provider opened the page, hands in its answer. @returns the reason why it opened no session. */
 async function returnFromProvider(): Promise<string | undefined> {
   const answer = takeProviderAnswer();
   if (!answer) return undefined;

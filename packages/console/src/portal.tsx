@@ -1,10 +1,10 @@
 /**
  * The page of the portal: the webhooks of one link, for the engineers of a customer, by itself or in a frame of the
- * product that they use. It has the parts of the console that are about webhooks, and the types of what is published to them;
- * it has no others.
+ * product that they use. It only has the console's parts about webhooks, and the types of messages that are published
+ * to them.
  *
- * The code of the link is in the fragment, which no server and no `Referer` sees. It leaves the address before anything is
- * asked of the API, and is used once.
+ * The code of the link is in the fragment, which no server and no `Referer` sees. It leaves the address before the
+ * first call of the API, and is used once.
  */
 import { useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -172,7 +172,7 @@ function wear({ theme }: PortalSession): void {
   style.setProperty('--on-accent', theme.on_accent ?? '');
 }
 
-/** To the page that has this one in a frame, where it may: how high the frame should be, and nothing else. */
+/** Sends the page that has this one in a frame, if it is allowed, the height for the frame. It sends only that. */
 function tellHeight(origins: readonly string[]): (() => void) | undefined {
   if (!isFramed) return undefined;
   const tell = (): void => {

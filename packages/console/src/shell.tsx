@@ -1,4 +1,4 @@
-/** What stands around every screen: the menu, the workspace, the zone of times, the keys. */
+/** Frame of every screen: the menu, the workspace, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
 import {
   type Capability,
@@ -103,7 +103,7 @@ const OF_ACCOUNT: ReadonlySet<Route | undefined> = new Set([
   fleetRoute,
 ]);
 
-/** With what the user needs for the screen; absent: to be signed in. */
+/** With the capability that the user needs for the screen. Absent: to be signed in. */
 const MENU: readonly { path: string; name: string; capability?: Capability }[] = [
   { path: '/', name: 'Overview' },
   { path: '/start', name: 'Start' },
