@@ -1,14 +1,14 @@
 /**
  * Signs of new jobs on Postgres, on one connection a process.
  *
- * BullMQ has each worker listen on a connection of its own, and Postgres tells every connection that listens of every
+ * BullMQ has each worker listen on a connection of its own, and Postgres notifies every listening connection of every
  * job: with 16 shards and four processes one commit batch woke 64 of its backends and 64 sockets.
  *
  * Before: `queue-taking.ts`, one a process. Used by `queue-shard-backend.ts`.
  */
 import type pg from 'pg';
 
-/** BullMQ's: every new or returned job is told here, with the name of its queue. */
+/** BullMQ's channel: every new or returned job is notified here, with the name of its queue. */
 export const JOB_CHANNEL = 'bullmq_jobs';
 
 interface Waiter {
@@ -26,7 +26,7 @@ export class JobSigns {
     this.#pool = pool;
   }
 
-  /** Resolves once signs are heard. @throws what Postgres refuses; the next call tries again. */
+  /** Resolves once signs are heard. @throws Error of Postgres; the next call tries again. */
   async listen(): Promise<void> {
     this.#connection ??= this.#open();
     await this.#connection;
@@ -34,7 +34,7 @@ export class JobSigns {
 
   /**
    * Calls `onSign` for each sign of a queue, and `onLost` when the connection is lost: then signs may have been missed,
-   * and nothing is heard until `listen` is called again.
+   * and no sign arrives until `listen` is called again.
    *
    * @returns ends it.
    */

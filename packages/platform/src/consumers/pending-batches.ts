@@ -71,7 +71,7 @@ export class PendingBatches {
     return this.#index.changed(durationMs);
   }
 
-  /** What is in the batches, in the order given; `undefined` for one that is not queued. */
+  /** Content of the batches, in the order given; `undefined` for one that is not queued. */
   read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
     return this.#readBatches(batches);
   }

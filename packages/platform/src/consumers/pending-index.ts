@@ -3,13 +3,13 @@
  * worker asks it before it applies a batch, so that no call overtakes an earlier call about the same person in another
  * shard.
  *
- * The broker keeps the log of added batches (`pending-log.ts`); this is one process's copy of its part up to the batch
- * in progress. A copy can name a batch that another worker has applied meanwhile. So the answer is "perhaps": the
- * worker asks Postgres, whose claims are exact, and tells the index.
+ * The broker keeps the log of added batches (`pending-log.ts`); this is one process's copy of its part up to the batch in
+ * progress. A copy can name a batch that another worker has applied meanwhile. So the answer is "perhaps": the worker asks
+ * Postgres, whose claims are exact, and updates the index.
  *
- * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard
- * and the batch in progress. The map is filled when it is asked for the first time: where all that waits are events, which
- * need no order among themselves, nobody asks, and to fill it was a tenth of the worker's time.
+ * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard and
+ * the batch in progress. The first question fills the map, which took a tenth of the worker's time. While only events wait
+ * there is no question.
  *
  * Before: `queue-processors.ts`. After: `worker/src/events/process-commit-batch.ts`.
  */
@@ -20,7 +20,7 @@ export interface PendingBatch extends LoggedBatch {
   readonly place: number;
   /** Milliseconds, by the process' clock. */
   readonly readAtMs: number;
-  /** Where the log has it once more: it was added again while it was queued. */
+  /** Further entries of it in the log: it was added again while it was queued. */
   readonly otherLogIds: string[];
 }
 
@@ -31,7 +31,7 @@ export class PendingIndex {
   readonly #now: () => number;
   /** By id, in the order of the log. */
   readonly #batches = new Map<string, PendingBatch>();
-  /** Those of which the order matters, in that of the log. */
+  /** Batches whose order matters, in the order of the log. */
   readonly #ordered = new Set<PendingBatch>();
   /** By hash as a signed integer, which V8 keeps without an object. */
   readonly #byKey = new Map<number, PendingBatch | PendingBatch[]>();
@@ -60,8 +60,8 @@ export class PendingIndex {
   /**
    * Reads the log up to a batch and the other parts of its flush.
    *
-   * @returns the batch; `undefined` if the log has none of that id, as of an intake that keeps no log.
-   * @throws what the broker refuses.
+   * @returns the batch; `undefined` if the log has no batch of that id, as of an intake that keeps no log.
+   * @throws Error of the broker.
    */
   async find(id: string): Promise<PendingBatch | undefined> {
     while (!this.#hasWholeFlushOf(id)) {
@@ -126,7 +126,7 @@ export class PendingIndex {
     return this.#batches.get(batch.id) === batch;
   }
 
-  /** Forgets here what another process applied; that one forgets it in the broker's log. */
+  /** Forgets here batches that another process applied. That process removes them from the broker's log. */
   forget(batches: readonly PendingBatch[]): void {
     for (const batch of batches) if (this.isPending(batch)) this.#forget(batch);
   }
@@ -144,7 +144,7 @@ export class PendingIndex {
     });
   }
 
-  /** Those of the oldest that were read before a time of the process' clock. */
+  /** The oldest batches, if they were read before a time of the process' clock. */
   readBefore(atMs: number, count: number): PendingBatch[] {
     const found: PendingBatch[] = [];
     for (const batch of this.#batches.values()) {
@@ -181,7 +181,7 @@ export class PendingIndex {
     if (!this.#reading) this.#readMore().catch(() => undefined);
   }
 
-  /** @returns false if the log has nothing more. */
+  /** @returns false at the end of the log. */
   #readMore(): Promise<boolean> {
     if (this.#reading) return this.#reading;
     const read = async (): Promise<boolean> => {
@@ -266,7 +266,7 @@ function hasEarlier(batches: Iterable<PendingBatch>, batch: PendingBatch): boole
   return false;
 }
 
-/** Log ids are `<number>-<number>`, as those of a stream of Redis. */
+/** Log ids are `<number>-<number>`, as in a stream of Redis. */
 function isBefore(one: string, other: string): boolean {
   const [high = '', low = ''] = one.split('-');
   const [otherHigh = '', otherLow = ''] = other.split('-');

@@ -1,16 +1,14 @@
 /**
  * Reads the commit batches behind the one in progress in a shard. For a processor that can apply several at once.
  *
- * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
- * progress is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed
- * the job so late that its own watch had put it back. Then the one in progress waits itself, or another worker has it
- * (all behind it wait), or it is applied already, and its claim keeps those behind it from being claimed
- * (`database/src/events/commit-batches.ts`). What was applied is removed from the queue; where that fails, it runs like
- * any other, and its claim is found.
+ * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them in place while ours is in progress.
+ * A worker may wrongly assume that: it was stopped until its lock ran out, or its own watch put the job back. Then the
+ * one in progress waits itself, or another worker has it (all behind it wait), or it is applied, and its claim blocks
+ * claims behind it (`database/src/events/commit-batches.ts`). Applied batches are removed; else they run again and
+ * their claim is found.
  *
- * The queue is only read where the last commit batch has just ended: a shard that keeps up costs nothing. As many are
- * read as were of use the last time, and twice as many while all of them are, as a congestion window grows: commit
- * batches may be large, and what is read in vain is read again.
+ * It reads the queue only right after a commit batch, so a shard that keeps up has no cost. It reads as many as were of
+ * use the last time, and twice as many while all are, as a congestion window grows: commit batches may be large.
  *
  * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */
@@ -30,7 +28,7 @@ export interface ShardBehindOptions {
 const OPERATIONS_MAX = 1_000;
 const COUNT_MIN = 4;
 const COUNT_MAX = 128;
-/** A broker that hangs must not hold the commit batch in progress, for which nothing of this is needed. */
+/** A broker that hangs must not hold the commit batch in progress, which does not need this read. */
 const DEADLINE_MS = 1_000;
 /** How recently the last one must have ended: after a longer pause there is no backlog. */
 const BUSY_WITHIN_MS = 50;
@@ -46,8 +44,8 @@ export class ShardBehind {
   }
 
   /**
-   * The next commit batches behind this one, in order; none where it is large, the shard keeps up, or this one waits
-   * too.
+   * The next commit batches behind this one, in order. Empty if this one is large or waits too, or if the shard keeps
+   * up.
    */
   async read(inProgress: CommitBatch): Promise<CommitBatch[]> {
     const { waiting: queued, now, logger } = this.#options;
@@ -76,7 +74,7 @@ export class ShardBehind {
     }
   }
 
-  /** The first `count` of those that were read are applied. */
+  /** The first `count` of the batches read are applied. */
   async remove(count: number): Promise<void> {
     const applied = this.#commitBatches.slice(0, count);
     this.#commitBatches = [];

@@ -2,9 +2,9 @@
  * The taking side of the broker: starts the workers of every shard, of the lanes and of purchases (`queue-workers.ts`),
  * has them watched, and ends them.
  *
- * Each shard has global concurrency 1, so its commit batches run one at a time and in order, whichever
- * process takes them. A job that cannot be done yet (Postgres away) is tried again *in place*:
- * BullMQ's own retry moves it to "delayed", where the next commit batch would overtake it.
+ * Each shard has global concurrency 1, so its commit batches run one at a time and in order, in any process. A job that
+ * cannot be done yet (Postgres away) is tried again *in place*: BullMQ's own retry moves it to "delayed", and the next
+ * commit batch would overtake it.
  *
  * Before: `queue.ts`. After: `queue-workers.ts`.
  */
@@ -24,7 +24,7 @@ import { repeat } from '../process/repeat.ts';
 import type { WatchedQueue } from './watched-queue.ts';
 import { within } from '../process/within.ts';
 
-/** On Postgres: that of the shards, that of the lanes, that of purchases. */
+/** On Postgres: one of the shards, one of the lanes, one of purchases. */
 const LISTENER_COUNT = 3;
 const STALLED_AFTER_MS = 15_000;
 const HUNG_AFTER_MS = 60_000;
@@ -35,9 +35,9 @@ const FAILED_RETRY_INTERVAL_MS = 10_000;
 const FORGET_INTERVAL_MS = 60_000;
 
 export interface ConsumerOptions extends BrokerOptions {
-  /** A try that takes so long counts as hung. 60 s unless told. */
+  /** A try that takes so long counts as hung. 60 s by default. */
   readonly hungAfterMs?: number;
-  /** How often commit batches that ended badly are looked for. 10 s unless told. */
+  /** Interval of the search for commit batches that ended badly. 10 s by default. */
   readonly failedRetryIntervalMs?: number;
 }
 
@@ -46,22 +46,25 @@ export interface ConsumerReport extends WatchReport {
 }
 
 export interface Consumers {
-  /** What waits in all shards. */
+  /** Waiting commit batches of all shards. */
   readonly pending: PendingBatches;
-  /** What the watch over the queues has found, and whether commit batches get through. */
+  /** Findings of the watch over the queues, and whether commit batches get through. */
   report(): ConsumerReport;
-  /** Of this process: what its locks begin with. One more where a worker is replaced. */
+  /** Prefixes of the locks of this process. One more if a worker is replaced. */
   brokerWorkerIds(): readonly string[];
   /** Puts the jobs of a dead process back to the heads of their queues, by its `brokerWorkerIds`. @returns how many. */
   putBackJobsOf(brokerWorkerIds: readonly string[]): Promise<number>;
   /**
-   * Takes no new job, waits for those in progress. One that waits to be tried again goes back to the head of its queue.
-   * May be called twice.
+   * Takes no new job, waits for jobs in progress. One that waits to be tried again goes back to the head of its queue. May
+   * be called twice.
    */
   close(): Promise<void>;
 }
 
-/** Starts taking jobs of every shard, of the lanes and, where asked to, of purchases. Sets each shard's global concurrency to 1 first. */
+/**
+ * Starts taking jobs of every shard, of the lanes and, if asked to, of purchases. Sets each shard's global concurrency to 1
+ * first.
+ */
 export async function startConsumers(
   options: ConsumerOptions,
   processors: Processors,
@@ -116,8 +119,8 @@ export async function startConsumers(
     queues,
     readHeads: side.readHeads,
     stalledAfterMs,
-    // As long as a lock, so that a dead worker is found no later than by a look each period. On Postgres more often:
-    // one statement reads all heads, where otherwise each waiting worker would ask for its own.
+    // As long as a lock, so that a dead worker is found no later than by a look each period. On Postgres more often: one
+    // statement reads all heads, else each waiting worker would ask for its own.
     seldomAfterMs: isRedis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs,
     limits: new Map(shardQueues.map((queue) => [queue.name, () => goOneAtATime(queue)])),
@@ -171,7 +174,7 @@ async function leave(
 ): Promise<void> {
   const closes = Promise.all([...stops, ...queues.map((queue) => queue.close())]);
   await Promise.all(queues.map((queue) => queue.emptyHanded()));
-  // What is left is to tell the broker. BullMQ would wait for one that is away until it is back.
+  // The last step is a message to the broker. BullMQ would wait for one that is away until it is back.
   await within(LEAVE_DEADLINE_MS, closes).catch(() => {
     logger.warn(
       {},

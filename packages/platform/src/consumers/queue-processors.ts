@@ -20,24 +20,24 @@ export interface Processors {
   /** @param readBehind - the commit batches that wait behind this one: the processor may do the first of them too. */
   readonly processCommitBatch: ProcessCommitBatch;
   /**
-   * Called for a wake-up of a lane, for one at a time of each lane in this process. `retry` does nothing: the lane is
-   * swept later.
+   * Called for a wake-up of a lane, for one at a time of each lane in this process. `retry` has no effect: the
+   * reconciliation loop finds the lane later.
    *
-   * @param isPlaceWanted - true while others may wait for its place among `laneConcurrency`, and once
-   * no more are taken. Asking also shows that the lane has not hung.
+   * @param isPlaceWanted - true while others may wait for its place among `laneConcurrency`, and once the process
+   *   takes no more. Asking also shows that the lane has not hung.
    */
   readonly wakeLane: (lane: LaneKey, isPlaceWanted: () => boolean) => Promise<JobOutcome>;
   /** Absent: this process takes no purchases. */
   readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
   readonly laneConcurrency: number;
-  /** Milliseconds, of a clock that nobody sets: how long something takes is told by it. */
+  /** Milliseconds, of a monotonic clock, for durations. */
   readonly now: () => number;
   /** One try of a job has not ended for so long; it cannot be ended from outside. */
   readonly onHung?: (queue: string, jobId: string) => void;
 }
 
-/** What these leave undone is found in Postgres and swept later. */
+/** The reconciliation loop finds their unfinished work in Postgres later. */
 export interface PurchaseProcessors {
   readonly advancePurchaseWorkflow: (workflow: PurchaseKey) => Promise<void>;
   readonly settleProviderEvents: () => Promise<void>;
@@ -50,7 +50,7 @@ export interface ShardProcessOptions {
   /** Of all shards. */
   readonly pending: PendingBatches;
   readonly failing: FailingTries;
-  /** Aborted: what is not done yet goes back to the head of its queue. */
+  /** Aborted: an unfinished job goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
 }
@@ -86,8 +86,8 @@ export function laneProcess(
 }
 
 /**
- * Wake-ups of purchase workflows and of the payment provider's events. None counts as hung: each call of the payment
- * provider has its own deadline.
+ * Wake-ups of purchase workflows and of the payment provider's events. They never count as hung: each call of the
+ * payment provider has its own deadline.
  */
 export function purchaseProcess({
   advancePurchaseWorkflow,

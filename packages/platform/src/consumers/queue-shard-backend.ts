@@ -132,7 +132,8 @@ const TAKES_JOB = /\bmove_to_(?:active|completed_fetch)\(/;
 
 /**
  * Pool that keeps the data of a job that is taken as the text that Postgres sent. BullMQ writes a parsed value as text, and
- * parses that: 2.7 µs an event with the first parsing, where one parsing takes 0.9 (EPYC, 2026-11-27, commit batches of 1,000).
+ * parses that: 2.7 µs an event with the first parsing, and one parsing takes 0.9 (EPYC, 2026-11-27, commit batches of
+ * 1,000).
  */
 class TextPool {
   readonly pool: pg.Pool;
@@ -180,7 +181,10 @@ const parserOf: typeof pg.types.getTypeParser = (
   ...given: Parameters<typeof pg.types.getTypeParser>
 ) => (given[0] === pg.types.builtins.JSONB ? keepText : pg.types.getTypeParser(...given));
 
-/** For `withBackend`: only for queues whose global concurrency is 1. Its workers use `pool`, whatever connection they are given. */
+/**
+ * For `withBackend`: only for queues whose global concurrency is 1. Its workers use `pool`, with any connection that they
+ * are given.
+ */
 export const createShardBackend =
   (signs: JobSigns, pool: pg.Pool): BackendFactory<PostgresQueueBackend, Connection> =>
   (name, options) => {

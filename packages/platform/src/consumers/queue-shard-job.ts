@@ -16,7 +16,7 @@ import { within } from '../process/within.ts';
 const RETRY_DELAY_MS_MAX = 5_000;
 const PUT_BACK_DEADLINE_MS = 2_000;
 
-/** What a processor says of its job. */
+/** Outcome of a job, from its processor. */
 export type JobOutcome =
   /** `behind`: so many of the commit batches behind this one are done with it. */
   | { readonly outcome: 'done'; readonly behind?: number }
@@ -36,7 +36,7 @@ export interface ShardJobOptions {
   readonly processCommitBatch: ProcessCommitBatch;
   /** Of all shards. */
   readonly failing: FailingTries;
-  /** Aborted: what is not done yet goes back to the head of its queue. */
+  /** Aborted: an unfinished job goes back to the head of its queue. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
 }

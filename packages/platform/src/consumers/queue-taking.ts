@@ -53,11 +53,11 @@ export interface TakingSide {
   readonly endWait?: (worker: Worker) => void;
   /** Reopens a connection that is open and silent. */
   reconnect(): void;
-  /** Calls `listener` when a connection has closed, where that is known. */
+  /** Calls `listener` when a connection has closed, if that is known. */
   onClosed(listener: () => void): void;
   /** Called when the connection to the broker is there again, perhaps to one that has lost its data. */
   onReady(listener: () => void): void;
-  /** Lets go of a broker that does not answer: what waits for it ends. */
+  /** Disconnects from a broker that does not answer, so calls that wait for it end. */
   leave(): void;
   /** Call last. */
   close(): Promise<void>;
@@ -77,7 +77,8 @@ export function openTakingSide(
 
 /**
  * BullMQ gives no sign of a commit batch that comes while another one of its shard runs: the worker that ends that one
- * takes it. One that closes takes none; without a sign the shard would stand until the watch replaces the other's worker.
+ * takes it. A worker that closes takes no job; without a sign the shard would stand until the watch replaces the other's
+ * worker.
  */
 class ShardWorker extends Worker {
   readonly #giveSign: () => Promise<unknown>;
@@ -135,7 +136,7 @@ function takeFromRedis(
     onClosed: (listener) => void redis.on('close', listener),
     onReady(listener) {
       redis.on('ready', listener);
-      // A Cluster's client does not say that one of its nodes is there again.
+      // A Cluster's client does not report that one of its nodes is back.
       if (!(redis instanceof Cluster)) return;
       for (const node of redis.nodes()) node.on('ready', listener);
       redis.on('+node', (node: Redis) => void node.on('ready', listener));

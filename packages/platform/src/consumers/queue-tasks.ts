@@ -1,9 +1,9 @@
 /**
  * Background tasks: one queue a kind, one job = one wake-up to look at something that Postgres knows of.
  *
- * As with lanes, the queue only says *now*: what is to be done, how far it is and who is at it stand in
- * Postgres, so a job that is lost costs the wait until the next reconcile loop, and one that runs twice finds the
- * lease taken. At most one job a key waits. What is due by the clock has a BullMQ job scheduler.
+ * As with lanes, a job of the queue is only a wake-up. Postgres has the work, its progress and its lease. So a lost
+ * job costs the wait until the next reconciliation loop, and a job that runs twice finds the lease taken. At most one
+ * job a key waits. Work that is due by the clock has a BullMQ job scheduler.
  *
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
@@ -19,7 +19,7 @@ import { redisPrefix } from '../queue/queue.ts';
 import { connectProducer } from '../redis/redis.ts';
 import { within } from '../process/within.ts';
 
-/** One kind of task: its queue, and what of it waits at most once. */
+/** One kind of task: its queue, and the key of which at most one job waits. */
 export interface TaskKind<Task> {
   readonly queue: string;
   readonly keyOf: (task: Task) => string;
@@ -40,12 +40,12 @@ export const USAGE_TASKS: TaskKind<Record<string, never>> = {
 type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
 
 export interface TaskQueue<Task> {
-  /** Wakes whoever does it. Adding the same one again while it waits adds nothing. */
+  /** Wakes its worker. Adding the same one again while it waits has no effect. */
   wake(task: Task): Promise<void>;
   /**
-   * Has it done now and every `everyMs` from then on, by one worker each time, whoever else asks for the same.
-   * The schedule is the broker's: it stays when processes end, and is gone with a broker that lost its
-   * memory, so ask again now and then. Asking again changes nothing.
+   * Has it done at once and every `everyMs` from then on, by one worker each time, even if several processes ask. The
+   * schedule is the broker's: it stays when processes end, and is gone with a broker that lost its memory. So ask
+   * again from time to time, which has no other effect.
    */
   schedule(task: Task, everyMs: number): Promise<void>;
   close(): Promise<void>;
@@ -117,8 +117,8 @@ export function startTaskWorker<Task>(
   const inProgress = new Set<Promise<void>>();
   const runInProgress = async (job: Job<Task>, token: string | undefined): Promise<void> => {
     if (isClosing) {
-      // It was on its way when we closed, and what it works with may be gone before it ends. If it cannot be put
-      // back, it returns when its lock ends.
+      // It was on its way when we closed, and its resources may be gone before it ends. If it cannot be put back, it
+      // returns when its lock ends.
       await within(LEAVE_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) =>
         logger.warn(
           { error, queue: name, task: job.data },
@@ -139,7 +139,7 @@ export function startTaskWorker<Task>(
         concurrency,
         lockDuration: stalledAfterMs,
         stalledInterval: Math.round(stalledAfterMs / 3),
-        // Its reconcile loop finds what nobody was woken for.
+        // Its reconciliation loop finds work whose wake-up was lost.
         drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
         autorun: false,
       },
@@ -156,7 +156,7 @@ export function startTaskWorker<Task>(
   let isClosing = false;
   let worker = open();
   // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error, and its loop would
-  // spin on it so fast that nothing else in the process ever runs again.
+  // spin on it so fast that no other work of the process ever runs again.
   const keepRunning = async (): Promise<void> => {
     for (;;) {
       try {
@@ -176,11 +176,11 @@ export function startTaskWorker<Task>(
 
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
-    // From here on none begins, so those in progress are all that there will be.
+    // From here on no task begins, so the ones in progress are the last.
     isClosing = true;
     const closing = worker.close().catch((error: Error) => warnOfConnection(error, name));
     await Promise.allSettled(inProgress);
-    // What is left is to tell the broker. BullMQ would wait for one that hangs until it is back.
+    // The last step is a message to the broker. BullMQ would wait for one that hangs until it is back.
     await within(LEAVE_DEADLINE_MS, closing).catch(() => undefined);
     side.leave();
     await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);

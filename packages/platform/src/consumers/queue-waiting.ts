@@ -1,12 +1,11 @@
 /**
- * The commit batches that wait in a shard's queue: read in order, and removed once they are applied. Without BullMQ,
- * which reads each of them twice and removes them one by one, by a script that looks for the job in nine structures and
- * walks the queue from its far end. With small commit batches that took more time of the worker and of Redis than
- * applying them.
+ * Waiting commit batches of a shard, read in order. They are removed once they are applied. Without BullMQ, which reads each
+ * of them twice and removes them one by one, by a script that looks for the job in nine structures and walks the queue from
+ * its far end. With small commit batches that took more time of the worker and of Redis than applying them.
  *
- * Only what still waits is removed: a job that somebody has taken meanwhile is left to them. Commit batches are jobs
- * without parents, children, logs or deduplication, so that a job is its place among those that wait and its hash (on
- * Postgres its row), and nothing else.
+ * Only waiting jobs are removed: a job that another worker has taken meanwhile stays with that worker. Commit batches are
+ * jobs without parents, children, logs or deduplication, so a job is only its place in the list of waiting jobs and its hash
+ * (on Postgres its row).
  *
  * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
  */
@@ -17,20 +16,20 @@ import type { RedisClient } from '../redis/redis-client.ts';
 export interface WaitingCommitBatches {
   /** The next `count` that wait, in the order in which they will be taken. */
   list(count: number): Promise<readonly CommitBatch[]>;
-  /** Removes those that still wait. */
+  /** Removes the ones that still wait. */
   remove(envelopeIds: readonly string[]): Promise<unknown>;
 }
 
-/** Queued batches by shard and id, in the order given; none in place of each that is no longer queued. */
+/** Queued batches by shard and id, in the order given, without the ones that are no longer queued. */
 export type ReadBatches = (
   batches: readonly { readonly shard: number; readonly id: string }[],
 ) => Promise<readonly (CommitBatch | undefined)[]>;
 
 /**
- * The hash is deleted only where the place was: a worker that has the job needs it to end the job. From the tail,
- * where the next ones are.
+ * The hash is deleted only if the place was there: a worker that has the job needs it to end the job. It searches from the
+ * tail, the place of the next ones.
  *
- * KEYS: those that wait, then the hash of each job. ARGV: the id of each job.
+ * KEYS: list of waiting jobs, then the hash of each job. ARGV: the id of each job.
  */
 const REMOVE_SCRIPT = `
   for place, id in ipairs(ARGV) do

@@ -1,26 +1,24 @@
 /**
- * Keeps every queue moving: looks at the head of each once a period and repairs what BullMQ leaves. While nothing is
- * queued, in progress or broken, it looks seldom: an idle process asks its broker for nothing else
- * (`npm run bench -- idle`).
+ * Keeps every queue moving: looks at the head of each once a period and repairs faults of BullMQ. While no job is queued or
+ * in progress and all is healthy, it looks seldom: these are the only commands of an idle process (`npm run bench -- idle`).
  *
- * | what is found | what is done | after |
+ * | finding | repair | after |
  * |---|---|---|
- * | a job taken in our name that none of our workers knows of | put back at the head | two looks |
- * | a job of a process that is told to be dead (`putBackJobsOf`) | put back at the head | at once |
+ * | a job taken in our name that our workers do not know | put back at the head | two looks |
+ * | a job of a process that is reported dead (`putBackJobsOf`) | put back at the head | at once |
  * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
- * | the same job waits at two looks, none is taken, our worker does nothing | on Postgres the worker is told to look: the sign may be lost | a seldom look and the next |
+ * | the same job waits at two looks, no job is taken, our worker is idle | on Postgres the worker is made to look: the sign may be lost | a seldom look and the next |
  * | so all through the stall time | the worker is replaced | the stall time |
  * | a worker's loop has ended | the worker is replaced | one look |
- * | the broker says nothing on our connection | the connection is opened anew | two thirds of the stall time |
- * | a shard's limit of one job at a time is gone: somebody emptied Redis | the broker is told again | one look |
- * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
+ * | the broker is silent on our connection | the connection is opened anew | two thirds of the stall time |
+ * | a shard's limit of one job at a time is gone: Redis was emptied | the limit is set again | one look |
+ * | one try of a job does not end | the process ends, because a try cannot be ended from outside | its own limit |
  *
- * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one
- * script. If the broker dies after it ran and before we read its answer, ioredis sends it again;
- * the second run finds the first job gone and fails, and the next job is active, locked by us and
- * in nobody's hands. With one job at a time a shard then stands until the lock runs out and is
- * found twice: up to 25 s by BullMQ's clocks. Putting it back is safe also where we are wrong (a
- * confirmation still on its way): it runs again and its claim finds that it has run.
+ * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one script. If the broker dies
+ * after it ran and before we read its answer, ioredis sends it again; the second run finds the first job gone and fails, and
+ * the next job is active and locked by us, without a worker. With one job at a time a shard then stands until the lock runs
+ * out and is found twice: up to 25 s by BullMQ's clocks. Putting it back is safe even if we are wrong (a confirmation still
+ * on its way): it runs again and its claim finds that it has run.
  *
  * BullMQ's own check of stalled jobs is off and done here: after a failed look it waits 5 s.
  *
@@ -32,15 +30,15 @@ import type { WatchedQueue } from './watched-queue.ts';
 import { within } from '../process/within.ts';
 
 export interface QueueWatchOptions {
-  /** Those of one name take from the same queue. */
+  /** Queues of one name take from the same queue. */
   readonly queues: readonly WatchedQueue[];
   readonly readHeads: ReadHeads;
   readonly stalledAfterMs: number;
-  /** Between two looks while nothing happens. */
+  /** Between two looks while all queues are quiet. */
   readonly seldomAfterMs: number;
   readonly hungAfterMs: number;
   readonly now: () => number;
-  /** By queue, where the broker is to keep a limit of jobs at a time: tells it again. */
+  /** By queue, if the broker keeps a limit of jobs at a time: sets it again. */
   readonly limits: ReadonlyMap<string, () => Promise<void>>;
   /** Opens the connection to the broker anew. */
   readonly reconnect: () => void;
@@ -56,7 +54,7 @@ export interface WatchReport {
   /** Queues whose head has been the same for half of the time that a try may take. */
   readonly stuckQueues: readonly string[];
   readonly replacedWorkers: number;
-  /** Jobs that nobody had in progress, put back. */
+  /** Active jobs without a worker, put back. */
   readonly recoveredJobs: number;
 }
 
@@ -72,13 +70,13 @@ interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;
   /**
-   * Since when the head waits and nothing is in progress; undefined if something is. Not since it is the head: one
-   * that a dead process had in progress for minutes has only just come back.
+   * Time since which the head waits without a job in progress; undefined if one is. It may be later than the time at which
+   * it became the head: a job of a dead process has only just come back.
    */
   readonly waitsSinceMs: number | undefined;
-  /** When a worker was replaced last; -Infinity: none was since then. */
+  /** When a worker was replaced last; -Infinity if no worker was replaced since then. */
   readonly replacedAtMs: number;
-  /** Taken in our name, in nobody's hands at the last look. */
+  /** Taken in our name, without a worker at the last look. */
   readonly orphans: readonly string[];
 }
 
@@ -120,7 +118,7 @@ export class QueueWatch {
     };
   }
 
-  /** One look at everything, or none where nothing has happened for a while; for `repeat`. */
+  /** One look at everything, skipped if the queues were quiet for a while; for `repeat`. */
   async look(): Promise<void> {
     const { queues, readHeads, stalledAfterMs, seldomAfterMs, now, reconnect, logger } =
       this.#options;
@@ -201,7 +199,7 @@ export class QueueWatch {
       for (const job of orphans) {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
       }
-      // It marks active jobs and moves those that it marked before and nobody holds any more.
+      // It marks active jobs and moves jobs that it marked before and whose lock is gone.
       if (head.active.length > 0) await this.#backendOf(name)?.moveStalledJobsToWait();
     } catch (error) {
       // Tried again at the next look. A worker whose own connection is broken is replaced below.

@@ -1,8 +1,8 @@
 /**
- * The BullMQ workers of a process: one for each shard, some for the lanes, and one for purchases where it takes any.
+ * The BullMQ workers of a process: one for each shard, some for the lanes, and one for purchases if it takes any.
  *
- * Each is a queue that is watched (`watched-queue.ts`). What they have in common is how long a job may be silent, and
- * what is logged.
+ * Each is a queue that is watched (`watched-queue.ts`). They share the time that a job may be silent, and the log
+ * lines.
  *
  * Before: `queue-consumers.ts`, which closes them. After: `queue-processors.ts`.
  */
@@ -34,7 +34,7 @@ export interface QueueWorkersOptions {
   readonly stalledAfterMs: number;
   /** A try that takes so long counts as hung. */
   readonly hungAfterMs: number;
-  /** Nothing new is taken from then on. */
+  /** No job is taken from then on. */
   readonly closing: AbortSignal;
   /** A job has failed. */
   readonly onFailed: () => void;
@@ -95,7 +95,7 @@ function openOne(
   });
 }
 
-/** What BullMQ is told of a worker: its times are parts of the stall time. */
+/** BullMQ's options of a worker. Its times are parts of the stall time. */
 const workerSettings = (
   concurrency: number,
   stalledAfterMs: number,

@@ -10,7 +10,7 @@ import { within } from '../process/within.ts';
 
 const READY_DEADLINE_MS = 1_000;
 
-/** Tells when a processor begins and ends trying; between tries it only waits. */
+/** Reports the begin and the end of a processor's try; between tries it only waits. */
 export interface Trying {
   begin(): void;
   end(): void;
@@ -34,7 +34,7 @@ export interface WatchedQueueOptions {
 export class WatchedQueue {
   readonly name: string;
   readonly #options: WatchedQueueOptions;
-  /** By job id: since when it has been tried; undefined between tries. */
+  /** Start of the try by job id; undefined between tries. */
   readonly #inProgress = new Map<string, number | undefined>();
   /** Of all workers that this process has had here: each begins the tokens of the jobs it took. */
   readonly #workerIds: string[] = [];
@@ -57,7 +57,7 @@ export class WatchedQueue {
     return this.#isClosing ? undefined : this.#worker.getBackend();
   }
 
-  /** True if the loop that takes jobs has ended although nobody asked for it. */
+  /** True if the loop that takes jobs has ended without a request. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -101,7 +101,7 @@ export class WatchedQueue {
     if (!this.#isClosing) this.#options.endWait?.(this.#worker);
   }
 
-  /** A new worker takes jobs from now on; the old one takes none and is closed in the background. */
+  /** A new worker takes the next jobs; the old one stops taking and is closed in the background. */
   replace(): void {
     if (this.#isClosing) return;
     this.replacedCount++;
@@ -118,13 +118,13 @@ export class WatchedQueue {
     );
   }
 
-  /** Takes no new job from now on. Resolves when those in progress have ended and the broker knows. */
+  /** Takes no new job from now on. Resolves when the jobs in progress have ended and the broker knows. */
   async close(): Promise<void> {
     this.#isClosing = true;
     await Promise.all([this.#end(this.#worker, false), ...this.#retired]);
   }
 
-  /** Resolves when nothing is in progress, at once where that is so. The broker may not know yet. */
+  /** Resolves when no job is in progress, possibly at once. The broker may not know yet. */
   emptyHanded(): Promise<void> {
     if (this.#inProgress.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptied.push(resolve));
@@ -132,8 +132,8 @@ export class WatchedQueue {
 
   /**
    * A worker names its connection once it is ready. On Postgres, a worker that is closed just before would open that
-   * connection afterwards, and nobody would ever close it. A running worker is closed at once, so that it takes
-   * nothing more.
+   * connection afterwards, and it would stay open for ever. A running worker is closed at once, so that it takes no
+   * further job.
    */
   async #end(worker: Worker, isForced: boolean): Promise<void> {
     if (!worker.isRunning()) {
@@ -141,7 +141,7 @@ export class WatchedQueue {
       await new Promise((resolve) => setImmediate(resolve));
     }
     await worker.close(isForced);
-    // One that is closed by force would go on waiting, for nothing.
+    // One that is closed by force would go on waiting in vain.
     if (isForced) this.#options.endWait?.(worker);
   }
 
@@ -150,7 +150,7 @@ export class WatchedQueue {
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
       this.#inProgress.set(id, undefined);
-      // A processor that goes on after its job has ended has nothing in progress.
+      // A processor that goes on after its job has ended has no job in progress.
       const note = (sinceMs: number | undefined): void => {
         if (this.#inProgress.has(id)) this.#inProgress.set(id, sinceMs);
       };
@@ -166,7 +166,7 @@ export class WatchedQueue {
     });
     this.#workerIds.push(worker.id);
     // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for ever, and its
-    // loop would spin on it so fast that nothing else in the process ever runs again.
+    // loop would spin on it so fast that no other work of the process ever runs again.
     worker
       .waitUntilReady()
       .then(() => (this.#isClosing ? undefined : worker.run()))

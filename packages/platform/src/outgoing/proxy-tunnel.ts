@@ -1,9 +1,8 @@
 /**
- * A way through an egress proxy: `CONNECT address:port`, and from there on the socket is the
- * target's. The proxy is given an address that was judged (`vetted-connection.ts`), never a name, so
- * that it cannot resolve the name to something else.
+ * A tunnel through an egress proxy: `CONNECT address:port`, and from there on the socket is the target's. The proxy gets an
+ * address that was checked (`vetted-connection.ts`), never a name, so it cannot resolve the name differently.
  *
- * What the proxy refuses, and a proxy that is away or does not answer in time, say nothing of the endpoint: all are
+ * A refusal of the proxy, and a proxy that is away or does not answer in time, are not the endpoint's failure: all are
  * `PROXY_FAILED`, which goes to backoff at once.
  */
 import { connect, type Socket } from 'node:net';
@@ -15,14 +14,14 @@ export const PROXY_FAILED = 'PROXY_FAILED';
 const HEAD_BYTES_MAX = 8 * 1024;
 
 /**
- * No way through the proxy. The message is for the owner of what was to be reached, so it has neither the proxy's
- * address nor its words; those are in `cause`, for the operator.
+ * No way through the proxy. The message is for the owner of the target, so it has neither the proxy's address nor its words.
+ * `cause` has both, for the operator.
  */
 export class ProxyFailure extends Error {
   readonly code = PROXY_FAILED;
   /**
-   * The proxy answered that it came to nothing behind it (502, 503, 504), or says nothing here while it answers others:
-   * it cannot be told whose fault that is.
+   * The proxy answered that its target failed (502, 503, 504), or is silent here while it answers others. Either side may be
+   * at fault.
    */
   readonly mayBeOfTarget: boolean;
 
@@ -37,7 +36,7 @@ export class ProxyFailure extends Error {
 export interface Proxy {
   readonly hostname: string;
   readonly port: number;
-  /** The header's value, where the proxy wants one. */
+  /** The header's value, if the proxy wants one. */
   readonly authorization: string | undefined;
 }
 
@@ -62,22 +61,22 @@ interface TunnelTarget {
 
 /** A tunnel from the moment it is being opened. */
 interface OpenedTunnel {
-  /** While it is being opened: then nobody is called. */
+  /** Allowed while it is being opened: then there is no callback. */
   destroy(): void;
 }
 
 /**
- * How many answers came, of whatever kind: a proxy that hangs gives none to anybody, and one that waits for a target
- * which drops packets goes on answering others.
+ * Number of answers of any kind. A proxy that hangs answers no client. A proxy that waits for a target which drops packets
+ * goes on answering others.
  */
 const answerCounts = new WeakMap<Proxy, number>();
 const answerCountOf = (proxy: Proxy): number => answerCounts.get(proxy) ?? 0;
 
 /**
- * Opens a tunnel to the first of what `targets` resolves to, at least one, that the proxy lets through. Calls `onOpened` once,
- * after this has returned, and not at all once the tunnel is destroyed.
+ * Opens a tunnel to the first address of `targets`, at least one, that the proxy lets through. Calls `onOpened` once, after
+ * this has returned, and not at all once the tunnel is destroyed.
  *
- * @param answerMsMax - from when the targets are known, over all of them: later it is a `ProxyFailure`.
+ * @param answerMsMax - from the time at which the targets are known, over all of them: later it is a `ProxyFailure`.
  */
 export function openTunnel(
   proxy: Proxy,
@@ -111,13 +110,13 @@ export function openTunnel(
       if (isOver || current.destroyed) return;
       const before = answerCountOf(proxy);
       timer = setTimeout(() => {
-        // Nobody is told of a socket that is destroyed.
+        // A destroyed socket makes no callback.
         current.on('error', () => {}).destroy();
         const what = `no answer within ${answerMsMax / 1_000} s`;
         end(new ProxyFailure(proxy, what, what, answerCountOf(proxy) > before), null);
       }, answerMsMax);
     },
-    // Told by the try itself.
+    // The try itself reports it.
     () => {},
   );
   return {
@@ -129,7 +128,7 @@ export function openTunnel(
   };
 }
 
-/** Destroy the socket and nobody is called. */
+/** Destroy the socket to prevent the callback. */
 function openTunnelTo(
   proxy: Proxy,
   target: Promise<TunnelTarget>,
@@ -140,7 +139,7 @@ function openTunnelTo(
   let head = Buffer.alloc(0);
   const end = (error: Error | null): void => {
     socket.off('error', onError).off('close', onClose).off('data', onData);
-    // Whoever destroys the socket later need not listen.
+    // A caller that destroys the socket later need not listen.
     if (error) socket.on('error', () => {}).destroy();
     onOpened(error);
   };
@@ -149,7 +148,7 @@ function openTunnelTo(
   const onError = (error: NodeJS.ErrnoException): void =>
     end(failure(error.code ?? 'the connection failed', reasonOf(error)));
   const onClose = (): void => {
-    // Destroyed by us: nobody waits. By the proxy: it has said its last.
+    // If we destroyed it, no caller waits. If the proxy ended it, no more bytes come.
     if (socket.readableEnded) end(failure('it closed the connection'));
   };
   const onData = (chunk: Buffer): void => {

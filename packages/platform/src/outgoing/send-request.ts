@@ -11,13 +11,15 @@ export interface OutgoingRequest {
   readonly method?: string;
   /** Beside `host`, and `authorization` if the URL has credentials. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** None, if absent. */
+  /** Absent for a request without a body. */
   readonly body?: string;
   /** Aborted: the request ends at once, also while it is being connected. */
   readonly ending: AbortSignal;
 }
 
-/** @returns the answer, with its body to be read. @throws whatever cut the connection, and the reason of `ending`. */
+/**
+ * @returns the answer, with its body to be read. @throws the error that cut the connection, or the reason of `ending`.
+ */
 export async function sendRequest(
   connector: VettedConnector,
   url: URL,
@@ -26,7 +28,7 @@ export async function sendRequest(
   return sendOver(await open(connector, url, given.ending), url, given);
 }
 
-/** Not Node's part: its request has nothing to end as long as it has no socket, and would wait for ever. */
+/** Not Node's part: its request cannot be ended as long as it has no socket, and would wait for ever. */
 function open(connector: VettedConnector, url: URL, ending: AbortSignal): Promise<Socket> {
   const { protocol, hostname, port } = url;
   const target = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
@@ -75,7 +77,7 @@ function sendOver(
   });
 }
 
-/** Percent-decoded; as it stands where the encoding is not valid. */
+/** Percent-decoded; unchanged if the encoding is not valid. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -18,7 +18,7 @@ export interface TlsIdentity {
   readonly trustsPublic: boolean;
 }
 
-/** Undefined if TLS is that of any other request. */
+/** Undefined if TLS is the same as of any other request. */
 export function tlsIdentity(parts: Omit<TlsIdentity, 'key'>): TlsIdentity | undefined {
   const { certificate, privateKey, authority, trustsPublic } = parts;
   if (certificate === undefined && authority === undefined) return undefined;
@@ -30,8 +30,8 @@ export function tlsIdentity(parts: Omit<TlsIdentity, 'key'>): TlsIdentity | unde
 const CONTEXTS_MAX = 512;
 export const TLS_VERSION_MIN = 'TLSv1.2';
 /**
- * A process signs with the key whenever an endpoint opens a connection anew, and does nothing else meanwhile: 4 ms with 4,096
- * bits, 200 ms with 15,360.
+ * A process signs with the key whenever an endpoint opens a connection anew, and does no other work meanwhile: 4 ms with
+ * 4,096 bits, 200 ms with 15,360.
  */
 export const RSA_KEY_BITS_MAX = 4_096;
 
@@ -39,8 +39,8 @@ export class TlsContexts {
   readonly #contexts = new Map<string, SecureContext>();
 
   /**
-   * @throws the error of OpenSSL where a certificate, a key or an authority cannot be used; an error with the code
-   * `ERR_TLS_KEY_TOO_LARGE` where the key was stored before it had a bound.
+   * @throws the error of OpenSSL if a certificate, a key or an authority cannot be used; an error with the code
+   *   `ERR_TLS_KEY_TOO_LARGE` if the key was stored before it had a bound.
    */
   of(identity: TlsIdentity): SecureContext {
     const known = this.#contexts.get(identity.key);
@@ -51,7 +51,7 @@ export class TlsContexts {
       throw Object.assign(new Error('the key of the client certificate is too large'), {
         code: 'ERR_TLS_KEY_TOO_LARGE',
       });
-    // Named authorities replace those that Node trusts by itself.
+    // Named authorities replace the ones that Node trusts by itself.
     const ca =
       authority === undefined
         ? undefined
@@ -67,6 +67,6 @@ export class TlsContexts {
   }
 }
 
-/** @throws the error of OpenSSL where the key cannot be read. */
+/** @throws the error of OpenSSL if the key cannot be read. */
 const isTooLarge = (privateKey: string): boolean =>
   (createPrivateKey(privateKey).asymmetricKeyDetails?.modulusLength ?? 0) > RSA_KEY_BITS_MAX;

@@ -1,14 +1,13 @@
 /**
  * Opens sockets, but only to addresses that the rules allow.
  *
- * A name is resolved here and every address of the answer is judged; the socket connects to one of
- * those that were judged, so a name that changes its answer gains nothing. A literal address is
- * judged as it is, because Node looks up nothing for it.
+ * A name is resolved here and every address of the answer is checked. The socket connects to a checked address, so a name
+ * that changes its answer cannot pass. A literal address is checked as it is, because Node does not look it up.
  *
- * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They
- * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up under way at a time,
- * which all wait for. Names whose servers do not answer can hold all of the threads. So where a look-up takes too
- * long, or no name server answers, the addresses of the last look-up are judged anew and used (as in RFC 8767).
+ * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They hold one of the
+ * process's few look-up threads and cannot be stopped, so a name has one look-up under way at a time, which all wait for.
+ * Names whose servers do not answer can hold all of the threads. So if a look-up takes too long, or no name server answers,
+ * the addresses of the last look-up are checked anew and used (as in RFC 8767).
  *
  * Used by `worker/src/http/http-client.ts` (step 13) and for identity providers; the rules are `domain/src/delivery/network-address.ts`.
  */
@@ -36,7 +35,7 @@ export interface ConnectTarget {
   readonly hostname: string;
   /** Empty: the protocol's own. */
   readonly port: string;
-  /** Of https; absent: no client certificate, and the well-known authorities. */
+  /** Of https. Without it there is no client certificate, and the well-known authorities count. */
   readonly tls?: TlsIdentity;
 }
 
@@ -45,9 +44,9 @@ export type OnOpened = (error: Error | null, socket: Socket | null) => void;
 
 /** A connection from the moment it is being opened. */
 export interface OpenedSocket {
-  /** While it is being opened: then nobody is called. */
+  /** Allowed while it is being opened: then there is no callback. */
   destroy(): void;
-  /** TLS said so. */
+  /** By the error of TLS. */
   isCertificateBad(): boolean;
 }
 
@@ -55,8 +54,8 @@ export interface VettedConnector {
   /**
    * Undefined if the address is refused at once.
    *
-   * @param onRead - of a socket without TLS and proxy, what comes may go there instead of through the
-   * stream. Its buffer may be that of other sockets too.
+   * @param onRead - of a socket without TLS and proxy, bytes may go there instead of through the stream. Its buffer may be
+   *   shared with other sockets.
    */
   openSocket(
     target: ConnectTarget,
@@ -71,8 +70,8 @@ const LATE_AFTER_MS = 1_000;
 const ANSWERS_MAX = 4_096;
 
 /**
- * Of a file's owner's thirty seconds for an answer (`worker/src/http/fetch-file.ts`), so that it is told which of the two was silent. Many
- * a lost packet on the way to the target fits in.
+ * Part of the thirty seconds that a file's owner has for an answer (`worker/src/http/fetch-file.ts`), so that the error
+ * names the silent one of the two. It is long enough for many lost packets on the way to the target.
  */
 const PROXY_ANSWER_MS_MAX = 20_000;
 
@@ -80,8 +79,8 @@ const TLS_OPTIONS = { minVersion: TLS_VERSION_MIN, ALPNProtocols: ['http/1.1'] }
 
 /**
  * @param resolve - for tests; the system's by default.
- * @param proxy - given where connections must go out through one. The same addresses are refused.
- * @param proxyAnswerMsMax - what it has not answered by then is its failure.
+ * @param proxy - given if connections must go out through one. The same addresses are refused.
+ * @param proxyAnswerMsMax - a later answer counts as its failure.
  */
 export function createVettedConnector(
   policy: AddressPolicy,
@@ -208,8 +207,8 @@ export function createVettedConnector(
 }
 
 /**
- * For a proxy: the order in which the system gives addresses is that of our network, which need not be the proxy's.
- * IPv4 first, for a proxy without a way to IPv6 is more common than the reverse, and may take its time to say so.
+ * For a proxy: the system orders addresses for our network, and the proxy's may differ. IPv4 first, for a proxy without a
+ * way to IPv6 is more common than the reverse, and its refusal may take long.
  */
 const oneOfEachFamily = (addresses: readonly LookupAddress[]): string[] =>
   [4, 6].flatMap((family) => addresses.find((each) => each.family === family)?.address ?? []);
@@ -229,7 +228,7 @@ function onceOpen<Opening extends Socket>(
   return socket;
 }
 
-/** No name server said anything of the name: not that it is gone. */
+/** No name server answered for the name, so it may still exist. */
 const isUnanswered = ({ code }: NodeJS.ErrnoException): boolean => code === 'EAI_AGAIN';
 
 export function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
