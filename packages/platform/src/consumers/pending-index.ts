@@ -4,8 +4,8 @@
  * shard.
  *
  * The broker keeps the log of added batches (`pending-log.ts`); this is one process's copy of its part up to the batch in
- * progress. A copy can name a batch that another worker has applied meanwhile. So the answer is "perhaps": the worker asks
- * Postgres, whose claims are exact, and updates the index.
+ * progress. A copy can name a batch that another worker has applied. So the answer is "perhaps": the worker asks Postgres,
+ * whose claims are exact, and updates the index.
  *
  * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard and
  * the batch in progress. The first question fills the map, which took a tenth of the worker's time. While only events wait

@@ -1,8 +1,7 @@
 /**
- * The time by which a process writes and judges what has a time in Postgres: when a code expires, when a message is sent
- * again, since when a purchase waits. It is Postgres' time, as it was measured last, and goes on by the clock that is
- * never set. So a machine's clock that is set back or ahead, or that is wrong, neither lengthens nor shortens anything,
- * and the processes of an installation agree.
+ * Clock of a process for all times in Postgres: the expiry of a code, the next try of a message, the start of a purchase's
+ * wait. It is Postgres' time, as it was measured last, and goes on by the monotonic clock. So a machine's clock that is
+ * set, or that is wrong, does not change any duration, and the processes of an installation agree.
  *
  * Until it is measured first it is the machine's. A machine that was suspended is behind until the next measurement.
  */
@@ -15,9 +14,9 @@ export interface DatabaseClockOptions {
   readonly monotonicNow: () => number;
 }
 
-/** What is further off is put right at once; less lies within what clocks of one time server, and measurements, differ. */
+/** A larger difference is corrected at once. Clocks of one time server, and measurements, differ by less. */
 const DIFFERENCE_MS_MIN = 50;
-/** A difference is believed if it is so many times what it may be wrong by. */
+/** A difference counts if it is so many times its own possible error. */
 const CERTAINTY = 4;
 
 export class DatabaseClock {

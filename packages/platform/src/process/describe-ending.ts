@@ -1,12 +1,12 @@
 /** Words of a process's last line about its fatal error. */
 import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
 
-/** What is said of an error that ends a process. */
+/** Description of an error that ends a process. */
 export interface Ending {
-  /** For errors of the error table: what is wrong, and what to do next. */
+  /** For errors of the error table: the problem and the next action. */
   readonly message: string;
   readonly code?: ErrorCode;
-  /** The cause in its own words, where the message does not have them. */
+  /** The cause in its own words, if the message does not have them. */
   readonly cause?: string;
   /** With its stack; absent if it was foreseen. */
   readonly error?: unknown;

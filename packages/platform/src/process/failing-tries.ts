@@ -1,9 +1,9 @@
 /**
- * Whether the commit batches of this process get through at all. One that fails is its own matter; where for half of the
- * time that a try may take each one fails and none succeeds, the cause is what all of them need, such as a statement that
- * the database refuses. Nothing is lost then: each batch is tried again until the cause is gone.
+ * Detects that all commit batches of this process fail. One failure concerns one batch. If every try fails for half of the
+ * time that a try may take, the batches share the cause, such as a statement that the database refuses. No data are lost
+ * then: each batch is tried again until the cause is gone.
  *
- * Made by `consumers/queue-consumers.ts`, told by `consumers/queue-shard-job.ts`.
+ * Made by `consumers/queue-consumers.ts`, called by `consumers/queue-shard-job.ts`.
  */
 import type { Logger } from './logger.ts';
 
@@ -12,7 +12,7 @@ const REASON_LENGTH_MAX = 500;
 export interface Failing {
   /** Since the first try that failed after the last that succeeded. */
   readonly seconds: number;
-  /** Of the last try: the SQLSTATE or code where it has one, and the message. */
+  /** Of the last try: the SQLSTATE or code, if it has one, and the message. */
   readonly reason: string;
 }
 
@@ -54,12 +54,12 @@ export class FailingTries {
     );
   }
 
-  /** @returns undefined while batches get through, or none is there. */
+  /** @returns undefined while batches get through, or without batches. */
   report(): Failing | undefined {
     if (this.#failure === undefined) return undefined;
     const { sinceMs, lastMs, error } = this.#failure;
     const nowMs = this.#now();
-    // What failed so long ago was given to another process: otherwise it would have been tried again.
+    // A batch that failed so long ago was given to another process: otherwise it would have been tried again.
     if (nowMs - lastMs > this.#hungAfterMs || nowMs - sinceMs < this.#hungAfterMs / 2)
       return undefined;
     return { seconds: Math.round((nowMs - sinceMs) / 1_000), reason: reasonOf(error) };

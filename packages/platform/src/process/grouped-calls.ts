@@ -1,6 +1,6 @@
 /**
- * Calls that come about the same time, made as one: what is asked while a group is under way is the
- * next group. No timer: a lone call waits for the end of the event loop's turn and no longer.
+ * Calls that come about the same time, made as one. Calls during a group are the next group. No
+ * timer: a lone call waits for the end of the event loop's turn and no longer.
  *
  * Why: a worker drains hundreds of lanes at a time, and a statement costs Postgres and us the same
  * for one lane as for fifty. The price: a call takes as long as its group.
@@ -34,7 +34,7 @@ export class GroupedCalls<Input, Output> {
     this.#options = options;
   }
 
-  /** @throws what `run` throws for the group that this call is in. */
+  /** @throws the error of `run` for the group of this call. */
   call(input: Input): Promise<Output> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ input, resolve, reject });

@@ -1,5 +1,5 @@
 /**
- * One process's life: resources are opened in order, each with its close registered on the same line; a stop closes
+ * Lifecycle of a process: it opens resources in order, and each registers its close on the same line. A stop closes
  * them in reverse. For a service, `begin-process.ts` makes it.
  */
 import type { Logger } from 'pino';

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { AppError } from '@sluice/domain/values/errors';
 
 export interface WantedPort {
-  /** What its settings begin with: `API` of `API_HOST` and `API_PORT`. */
+  /** Prefix of its settings: `API` of `API_HOST` and `API_PORT`. */
   readonly owner: string;
   readonly host: string;
   readonly port: number;
@@ -13,7 +13,7 @@ export interface WantedPort {
 /**
  * The error of a server that cannot listen.
  *
- * @param cause - the system's error; absent if it tells none.
+ * @param cause - the system's error, if there is one.
  */
 export function portTaken({ owner, host, port }: WantedPort, cause?: unknown): AppError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;

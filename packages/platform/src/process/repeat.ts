@@ -9,8 +9,8 @@ export interface Repetition {
 }
 
 /**
- * Runs `step`, which is told whether it should end, waits `intervalMs` after its end (asked each time where it
- * is a function), and so on. A failing step is logged and does not end it.
+ * Runs `step`, which can ask whether it should end, waits `intervalMs` after its end (read each time if it is
+ * a function), and so on. A failing step is logged and does not end it.
  */
 export function repeat(
   name: string,

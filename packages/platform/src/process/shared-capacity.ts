@@ -13,16 +13,16 @@ export interface SharedCapacityOptions extends SharedBound {
   readonly monotonicNow: () => number;
 }
 
-/** As long as a workspace counts as wanting some: who is refused is told to come again after 10 s at most. */
+/** Time for which a workspace counts as wanting some: a refused caller gets a `Retry-After` of 10 s at most. */
 const WANTED_FOR_MS = 15_000;
 
 export class SharedCapacity {
   readonly #bound: SharedBound;
   readonly #isAlone: () => boolean;
   readonly #monotonicNow: () => number;
-  /** By workspace; none holds 0. */
+  /** By workspace; an entry is above 0. */
   readonly #held = new Map<number, number>();
-  /** By workspace: when it was refused; none that has been given some since. */
+  /** By workspace: time of its refusal. An entry goes away once the workspace gets some. */
   readonly #refusedAtMs = new Map<number, number>();
   #totalSize = 0;
 
@@ -32,7 +32,7 @@ export class SharedCapacity {
     this.#monotonicNow = monotonicNow;
   }
 
-  /** What all hold. */
+  /** Sum of all workspaces. */
   get totalSize(): number {
     return this.#totalSize;
   }
@@ -41,7 +41,7 @@ export class SharedCapacity {
     return this.#held.get(environmentId) ?? 0;
   }
 
-  /** @returns false if it was refused; nothing is taken then. */
+  /** @returns false if it was refused, without effect. */
   take(environmentId: number, size: number): boolean {
     const ownSize = this.#held.get(environmentId) ?? 0;
     const isAlone = this.#isAlone();
@@ -59,7 +59,10 @@ export class SharedCapacity {
     return true;
   }
 
-  /** Counts what a workspace holds already, also beyond the bound: then nothing is taken until enough is released. */
+  /**
+   * Counts the present size of a workspace, also beyond the bound: then further requests are refused until enough is
+   * released.
+   */
   hold(environmentId: number, size: number): void {
     this.#held.set(environmentId, (this.#held.get(environmentId) ?? 0) + size);
     this.#totalSize += size;

@@ -1,6 +1,6 @@
 /** A deadline for work that cannot be ended from outside. */
 
-/** Rejects after `durationMs`; what was begun goes on, with nobody listening. */
+/** Rejects after `durationMs`; the work goes on, and its result is ignored. */
 export async function within<Result>(durationMs: number, work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -1,10 +1,10 @@
 /**
- * The hashes of the keys that a commit batch names: what tells the worker whether two batches of different shards can be
- * about the same person or object (`domain/src/operations/operation-keys.ts`).
+ * Hashes of the keys that a commit batch names. They show the worker whether two batches of different shards can be about
+ * the same person or object (`domain/src/operations/operation-keys.ts`).
  *
- * Four bytes a key, each key once a batch. Two keys can have one hash; then a batch waits for another for which it need
- * not wait, and nothing else happens. One byte more, where the batch holds nothing but operations of which the order does not
- * matter: most batches do, and they need not look for one another. Older versions leave out that byte, and do not read it.
+ * Four bytes a key, each key once a batch. Two keys can have one hash; then a batch only waits for another without need. One
+ * byte more if the order of all operations of the batch does not matter. Most batches are such, and they need not look for
+ * one another. Older versions leave out that byte, and do not read it.
  *
  * Before: `queue-commit-batches.ts`. After: `pending-index.ts`.
  */
@@ -28,7 +28,7 @@ export interface BatchKeys {
 const ORDER_FREE = 1;
 
 /**
- * What a batch names. An operation of a newer version, as on a disk that an older intake drains, names nothing: it waits for a
+ * Keys of a batch. An operation of a newer version, as on a disk that an older intake drains, has no keys: it waits for a
  * worker that knows it.
  */
 export function batchKeysOf({ operations }: Pick<CommitBatch, 'operations'>): BatchKeys {
@@ -53,7 +53,7 @@ export function writeBatchKeys({ keys, isOrderFree: isFree }: BatchKeys): Buffer
   return bytes;
 }
 
-/** Reads what {@link writeBatchKeys} wrote. */
+/** Reads the output of {@link writeBatchKeys}. */
 export function readBatchKeys(bytes: Buffer): BatchKeys {
   const keys = new Uint32Array(Math.floor(bytes.length / 4));
   for (let index = 0; index < keys.length; index++) keys[index] = bytes.readUInt32LE(4 * index);

@@ -10,7 +10,9 @@ export interface BrokerOptions {
   /** Of every Redis key. On Postgres each database is a namespace of its own. */
   readonly prefix: string;
   readonly shardCount: number;
-  /** Taking side only: how long a worker may say nothing before its job goes to another one. 15 s unless told. */
+  /**
+   * Taking side only: time for which a worker may be silent before its job goes to another one. 15 s by default.
+   */
   readonly stalledAfterMs?: number;
   readonly logger: Logger;
 }

@@ -18,7 +18,7 @@ export interface WrittenCommitBatch extends BatchKeys {
   readonly flushId?: string;
 }
 
-/** About what a flush brings for a shard under load. */
+/** About the size of a shard's part of a flush under load. */
 const SIZE_BYTES_MIN = 32_768;
 const KEPT_SIZE_BYTES_MAX = 8 * 1_048_576;
 /** The most that a unit of UTF-16 takes in UTF-8. */
@@ -58,7 +58,7 @@ export class CommitBatchBuffers {
 export class CommitBatchWriter {
   readonly id: string;
   operationCount = 0;
-  /** To be set to false by whoever adds an operation that is not (`BatchKeys`). */
+  /** A caller that adds an operation with an order sets it to false (`BatchKeys`). */
   isOrderFree = true;
   /** As signed integers: half of the unsigned ones would each be an object on V8's heap. */
   readonly #keys = new Set<number>();
@@ -127,7 +127,7 @@ export class CommitBatchWriter {
     return flushId === undefined ? written : { ...written, flushId };
   }
 
-  /** Call it after `finish`, once nobody reads the bytes any more: the next commit batch gets the buffer. */
+  /** Call it after `finish`, once the bytes are no longer read: the next commit batch gets the buffer. */
   release(): void {
     this.#buffers.release(this.#bytes);
   }

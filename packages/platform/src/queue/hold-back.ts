@@ -5,16 +5,16 @@
  * Used by `queue-commit-batches.ts` and `queue-tables.ts`.
  */
 
-/** What became of a new flush. `held`: nothing was added. `ending`: neither, but it will be free in a moment. */
+/** Outcome of a new flush. `held` and `ending` mean that it was not added; after `ending` the way is free in a moment. */
 export type AddOutcome = 'added' | 'held' | 'ending';
 
 /**
- * Whether a new flush may be added: `ending`, or the ids of the intakes that must all have a lease, with a space between;
- * empty: none may. A lease is a key that expires, so that its renewal is one command.
+ * Whether a new flush may be added: `ending`, or the ids of the intakes that must all have a lease, with a space between.
+ * If it is empty, no new flush may be added. A lease is a key that expires, so that its renewal is one command.
  */
 export const clearKeyOf = (prefix: string): string => `{${prefix}-events}:clear`;
 
-/** Of a script that adds a flush: returns what holds it back, if anything does. `key` and `isLive` are Lua. */
+/** Of a script that adds a flush: returns the reason that holds it back, if there is one. `key` and `isLive` are Lua. */
 export const expectClear = (key: string, isLive: string): string => `
   if ${isLive} == '1' then
     local clear = redis.call('GET', ${key}) or ''
@@ -30,7 +30,9 @@ export const HELD_BACK = 'SL001';
 /** Milliseconds by Postgres' clock. */
 export const POSTGRES_NOW_MS = `extract(epoch from clock_timestamp()) * 1000`;
 
-/** Of the trigger that logs batches: holds back a new flush. Its statement is undone then, so nothing of it is added. */
+/**
+ * Of the trigger that logs batches: holds back a new flush. Its statement is undone then, so the whole flush is left out.
+ */
 export const expectClearSql = (schema: string): string => `
     if new.data ? 'live' then
       if (select state from ${schema}.sluice_standing) = 'ending' then

@@ -1,14 +1,14 @@
 /**
- * The log of added commit batches, beside the queues: which keys each batch names, in the one order in which batches
+ * Log of added commit batches, beside the queues. It has the keys of each batch, in the one order in which batches
  * became durable. A batch is added to the log together with its job, and leaves it once it is applied.
  *
- * - Redis: a stream. The script that adds the jobs adds the entries (`queue-commit-batches.ts`), so their order is that
- *   of the scripts.
- * - Postgres: a table. A trigger on BullMQ's jobs fills it under a lock that ends with the transaction, so the order of
- *   the entries is that of the commits. Without the lock a reader could pass an entry that is not committed yet.
+ * - Redis: a stream. The script that adds the jobs adds the entries (`queue-commit-batches.ts`), so their order is the
+ *   order of the scripts.
+ * - Postgres: a table. A trigger on BullMQ's jobs fills it under a lock that ends with the transaction, so the entries
+ *   have the order of the commits. Without the lock a reader could pass an entry that is not committed yet.
  *
- * An entry whose job is gone is left by a worker that died between the commit in Postgres and the removal. Readers that
- * need it find the batch applied and remove it; `sweep` removes the others.
+ * A worker that died between the commit in Postgres and the removal leaves an entry without a job. Readers find its
+ * batch applied and remove it; `sweep` removes the others.
  *
  * Before: `queue-commit-batches.ts`. After: `consumers/pending-index.ts`.
  */
@@ -20,12 +20,12 @@ import type { RedisClient } from '../redis/redis-client.ts';
 /** One batch, as the log has it. */
 export interface LoggedBatch extends BatchKeys {
   readonly id: string;
-  /** Where the log has it; in the order of the log. */
+  /** Id of its entry; ids grow in the order of the log. */
   readonly logId: string;
   readonly shard: number;
   /** The flush of which it is a part, if one call of that flush spans its parts; else undefined. */
   readonly flushId: string | undefined;
-  /** Where its flush stands in the order of acknowledgement. */
+  /** Place of its flush in the order of acknowledgement. */
   readonly flushPlace: BatchPlace;
 }
 
@@ -34,8 +34,8 @@ export const flushText = (flushId: string | undefined, part: number): string =>
   flushId === undefined ? '' : `${flushId}/${part}`;
 
 /**
- * Reads what {@link flushText} wrote. The entries of a flush follow each other, so its first one's place is known from
- * each of them.
+ * Reads the output of {@link flushText}. The entries of a flush follow each other, so its first one's place is known
+ * from each of them.
  */
 function readFlush(
   text: string,
@@ -48,7 +48,7 @@ function readFlush(
 }
 
 export interface PendingLog {
-  /** Entries behind `after`, in order, at most `count`; and the first entry that is left, undefined if there is none. */
+  /** Entries behind `after`, in order, at most `count`; and the first remaining entry, undefined if the log is empty. */
   read(
     after: string | undefined,
     count: number,

@@ -1,10 +1,10 @@
 /**
- * The queues that a process adds to: opened, and opened anew where BullMQ would fail for ever.
+ * Queues to which a process adds. They are opened anew if BullMQ would fail for ever.
  *
  * On Postgres BullMQ asks once, when a queue is opened, whether its tables are there, and keeps an error
  * for good: a queue that was opened during an outage would fail until the next start.
  *
- * Beside `queue.ts` and `queue-tasks.ts`, which say what is added.
+ * Beside `queue.ts` and `queue-tasks.ts`, which make the jobs.
  */
 import { createPostgresBackend, Queue, withBackend } from 'bullmq';
 import type pg from 'pg';
@@ -21,7 +21,7 @@ export interface AddingBroker {
   readonly warnOfConnection: WarnOfConnection;
 }
 
-/** Queues by name. What fails here throws as BullMQ does; the next try may find a queue opened anew. */
+/** Queues by name. A failure throws BullMQ's error; the next try may find a queue opened anew. */
 export class AddingQueues {
   readonly #broker: AddingBroker;
   readonly #queues = new Map<string, AddingQueue>();
@@ -38,7 +38,7 @@ export class AddingQueues {
     return this.#queues.get(name) as AddingQueue;
   }
 
-  /** Runs `work`; where it fails, the queues that cannot work any more are replaced for the next one. */
+  /** Runs `work`; if it fails, the queues that cannot work any more are replaced for the next one. */
   async use<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

@@ -1,11 +1,11 @@
 /**
- * Commit batches as jobs of their shards' queues: how those of one flush get there together.
+ * Commit batches as jobs of their shards' queues. The batches of one flush get there together.
  *
- * | broker | all or none are added |
+ * | broker | atomic addition |
  * |---|---|
  * | Postgres | by one SQL transaction |
  * | Redis | by one script |
- * | Redis Cluster | of each shard, by one script a shard: their nodes have no common transaction |
+ * | Redis Cluster | of each shard, by one script a shard, since their nodes have no common transaction |
  *
  * Beside `queue.ts`, which opens the queues.
  */
@@ -24,12 +24,11 @@ export interface ShardCommitBatch {
 }
 
 /**
- * Adds commit batches, in the order given and, but for a Cluster, all or none. An id that is there already is not
- * added.
+ * Adds commit batches, in the order given and, but for a Cluster, atomically. An id that is there already is not added.
  *
  * @param queues - by shard.
- * @param isLive - they are a new flush: none is added where earlier calls may be on the disk of an intake
- *   (`staged-flushes.ts`). Else they are added whatever there is.
+ * @param isLive - they are a new flush, which is not added if earlier calls may be on the disk of an intake
+ *   (`staged-flushes.ts`). Else they are added in any case.
  */
 export type AddCommitBatches = (
   queues: readonly AddingQueue[],
@@ -41,19 +40,19 @@ const JOB_NAME = 'envelope.process';
 const JOB_OPTIONS = { removeOnComplete: true };
 
 /**
- * What BullMQ's script `addStandardJob` does, for jobs of any number of queues at once. Redis takes 3.3 µs a call of intake
- * with four shards, and 5.1 by BullMQ's, one script a job; with sixteen shards 4.6 and 7.9
+ * Does the work of BullMQ's script `addStandardJob`, for jobs of any number of queues at once. Redis takes 3.3 µs a call of
+ * intake with four shards, and 5.1 by BullMQ's, one script a job; with sixteen shards 4.6 and 7.9
  * (`npm run bench -- intake --compare 879c9e4e`).
  *
- * Left out is what a commit batch does not have (a delay, a priority, a parent, deduplication), and what nobody reads:
- * the stream of the queue's events, and the counter of ids, since a commit batch brings its own.
+ * It leaves out parts that a commit batch does not have (a delay, a priority, a parent, deduplication), and parts without a
+ * reader: the stream of the queue's events, and the counter of ids, since a commit batch brings its own.
  *
- * A job that is there already is written to as well, with what it has: `WAIT` (`redis-durability.ts`) asks for the last
- * write of its connection, and from Redis 7.2 on it confirms at once where a new connection has written nothing.
+ * A job that is there already is written to as well, with its own values: `WAIT` (`redis-durability.ts`) asks for the last
+ * write of its connection, and from Redis 7.2 on it confirms at once if a new connection has made no write.
  *
- * KEYS: five a job, its hash, then its queue's jobs that wait, those in progress, settings, marker; last the log of
- * pending batches (`pending-log.ts`) and until when new flushes may be added.
- * ARGV: name, options and time of all, whether they are a new flush, then id, data, shard, flush and keys of each.
+ * KEYS, five a job: its hash, then its queue's waiting jobs, jobs in progress, settings, marker. Last the log of pending
+ * batches (`pending-log.ts`) and the time until which new flushes may be added. ARGV: name, options and time of all, whether
+ * they are a new flush, then id, data, shard, flush and keys of each.
  */
 const addScript = (isLogged: boolean): string => `
   ${isLogged ? expectClear('KEYS[#KEYS]', 'ARGV[4]') : ''}
@@ -84,7 +83,7 @@ const LOG_SCRIPT = `
 /** Options as BullMQ keeps them. */
 const JOB_OPTIONS_TEXT = JSON.stringify({ ...JOB_OPTIONS, attempts: 0 });
 
-/** What a script answers where nothing was added; nil where all was. */
+/** Answer of a script that has added no batch; nil if it has added all. */
 type HeldBack = 'held' | 'ending' | null;
 
 /** On one Redis. By EVALSHA: the script goes over once, not with each flush. */
@@ -110,9 +109,9 @@ export function addingByScript(
 }
 
 /**
- * On a Cluster: all or none of each shard's; of several shards some may be added and others not. Their nodes have no
- * common order, so all are logged first, by the one node that has the log: a worker that finds a batch logged and
- * not queued waits for it (`worker/src/events/process-commit-batch.ts`).
+ * On a Cluster, atomic for each shard; of several shards some may be added and others not. Their nodes have no common order,
+ * so the one node that has the log logs all first. A worker that finds a batch logged and not queued waits for it
+ * (`worker/src/events/process-commit-batch.ts`).
  */
 export function addingByShard(
   redis: RedisClient,
@@ -146,7 +145,7 @@ export function addingByShard(
   };
 }
 
-/** Tells which part of its flush a batch is, from 0; parts are added together and in order. */
+/** Number of a batch within its flush, from 0; parts are added together and in order. */
 function countParts(): (commitBatch: Pick<CommitBatch, 'flushId'>) => number {
   const counts = new Map<string, number>();
   return ({ flushId }) => {
@@ -214,10 +213,10 @@ export const addInTransaction: AddCommitBatches = async (queues, commitBatches, 
 const isHeldBack = (error: unknown): error is Error =>
   error instanceof Error && (error as { code?: unknown }).code === HELD_BACK;
 
-/** What a job takes in Redis beside its commit batch, at most; 0.8 KB by `npm run bench -- memory`. */
+/** Maximum size of a job in Redis beside its commit batch; 0.8 KB by `npm run bench -- memory`. */
 const JOB_SIZE_BYTES = 1_024;
 
-/** About what they take in the broker. Infinity where one is not written yet: then it takes writing it to tell. */
+/** Their approximate size in the broker. Infinity if one is not written yet, because only writing shows its size. */
 export const sizeBytesOf = (commitBatches: readonly ShardCommitBatch[]): number =>
   commitBatches.reduce(
     (sum, { envelope: commitBatch }) =>
@@ -235,8 +234,8 @@ type FlowEntry = ReturnType<Job['toFlowEntry']>;
 const templates = new WeakMap<AddingQueue, FlowEntry>();
 
 /**
- * Made by BullMQ once; then only what differs is set. BullMQ would serialise the commit batch again, and takes 10 µs
- * for the rest.
+ * Made by BullMQ once; then only the differing fields are set. BullMQ would serialise the commit batch again, and takes 10
+ * µs for the rest.
  */
 function entryOf(
   queues: readonly AddingQueue[],

@@ -1,9 +1,9 @@
 /**
- * Heads of the queues, and pending commit batches, read without BullMQ. BullMQ's own reads do not show the holder of a
+ * Reads heads of the queues, and pending commit batches, without BullMQ. BullMQ's own reads do not show the holder of a
  * job's lock. Only this file, `queue-waiting.ts` and `queue-commit-batches.ts` know BullMQ's layout of a queue in Redis
  * and in Postgres.
  *
- * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`, `intake/src/commit/admission.ts`.
+ * It only reads. After: `queue-watch.ts`, `queue-shard-backend.ts`, `intake/src/commit/admission.ts`.
  */
 import type { PgPool } from 'bullmq';
 import type pg from 'pg';
@@ -11,15 +11,18 @@ import type { RedisClient } from '../redis/redis-client.ts';
 
 export interface ActiveJob {
   readonly id: string;
-  /** `<worker id>:<number>` of who took it; undefined once the lock has run out. */
+  /** `<worker id>:<number>` of its holder; undefined once the lock has run out. */
   readonly token: string | undefined;
 }
 
 export interface QueueHead {
   readonly active: readonly ActiveJob[];
-  /** The next job to be taken; undefined if none waits. */
+  /** The next job to be taken; undefined without a waiting job. */
   readonly nextId: string | undefined;
-  /** The broker knows how many jobs of it may be active at a time. Always so on Postgres, where that is not lost. */
+  /**
+   * The broker knows how many jobs of it may be active at a time. Always true on Postgres, which does not lose this
+   * number.
+   */
   readonly isLimited: boolean;
 }
 
@@ -62,7 +65,7 @@ export interface QueuedBatch {
   readonly id: string;
 }
 
-/** The ids of those that are not applied. */
+/** The ids of the batches that are not applied. */
 export type ListQueued = (batches: readonly QueuedBatch[]) => Promise<ReadonlySet<string>>;
 
 /** @param keyOf - of a job's hash, which is deleted when the job has ended. */
@@ -122,7 +125,7 @@ export function postgresHeads(pool: pg.Pool): ReadHeads {
   };
 }
 
-/** True if a commit batch of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
+/** True if a commit batch of the shard waits and no other one runs. By BullMQ's own indexes, two look-ups. */
 export async function isShardFree(pool: PgPool, name: string): Promise<boolean> {
   const { rows } = await pool.query<{ is_free: boolean }>(
     `select exists (select from job where queue = $1 and state = 'waiting')

@@ -11,7 +11,7 @@ export interface QueuePoolOptions {
   readonly listenerCount: number;
   /** A Postgres that hangs is an error after so long. Absent: it is waited for. */
   readonly timeoutMs?: number | undefined;
-  /** For a connection that is made to be told its schema. Absent: ten seconds, or `timeoutMs` if that is less. */
+  /** Time to set the schema of a new connection. By default ten seconds, or `timeoutMs` if that is less. */
   readonly schemaMsMax?: number;
 }
 
@@ -27,8 +27,8 @@ export function openQueuePool(
 ): pg.Pool {
   const schema = {
     text: `set search_path = ${BULLMQ_SCHEMA}`,
-    // A pooler whose Postgres is away lets clients in and says nothing: its place in the pool would be taken meanwhile.
-    // The pool ends a connection of which this fails. `pg` has it for one query; its types leave it out.
+    // A pooler whose Postgres is away accepts clients and stays silent: the connection would keep its place in the
+    // pool. The pool ends a connection of which this fails. `pg` has it for one query; its types leave it out.
     query_timeout: Math.min(schemaMsMax, timeoutMs ?? Infinity),
   };
   const pool = new pg.Pool({
@@ -52,7 +52,7 @@ export function openQueuePool(
   return pool;
 }
 
-/** What a 200 is worth where the queues are in Postgres, by the settings of a session like those that add. */
+/** Durability of a 200 if the queues are in Postgres, by the settings of a session like the adding ones. */
 export async function readPostgresDurability(pool: pg.Pool): Promise<Durability> {
   const { rows } = await pool.query<{ fsync: string; commit: string }>(
     `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,

@@ -1,20 +1,18 @@
 /**
- * BullMQ's own tables in Postgres, with five changes: three where a commit batch could be overtaken, one for its cost, one for
- * logins that own nothing.
- * Beside `queue.ts`, whose queues live there.
+ * BullMQ's own tables in Postgres, with five changes. Three keep a commit batch from being overtaken, one lowers its cost,
+ * and one serves logins without ownership. Beside `queue.ts`, whose queues live there.
  *
  * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
  *   put at the tail (a new `seq`). The trigger gives it its old place back, and takes the mark of the
  *   check of stalled jobs off it.
- * - **The next job** is claimed with `skip locked`: where another statement holds the row of the
- *   first job for a moment (a confirmation that comes late, the check of stalled jobs), the one
- *   behind it is taken. A shard runs one job at a time, so nothing is gained by skipping there:
- *   queues with a limit wait for the row instead.
- * - **Putting a job back** looks whose it is, then does it, and locks the row only then: where another statement put it
- *   back in between, it was put back once more, at the tail. It locks the row as it looks.
- * - **Events of jobs** ("completed", "active") are rows and a NOTIFY a job, for listeners that Sluice has
- *   none of. Commits that notify wait for one another, in all shards; without it small commit batches are a
- *   quarter faster (250 to 314 a second on two cores).
+ * - **The next job** is claimed with `skip locked`: if another statement holds the row of the first job for a moment (a
+ *   confirmation that comes late, the check of stalled jobs), the one behind it is taken. A shard runs one job at a time,
+ *   so it gains no time by skipping. Queues with a limit wait for the row instead.
+ * - **Putting a job back** reads the owner first and locks the row later. If another statement put the job back in
+ *   between, it was put back once more, at the tail. The changed function locks the row as it reads.
+ * - **Events of jobs** ("completed", "active") are rows and a NOTIFY a job, for listeners, and Sluice has no such
+ *   listener. Commits that notify wait for one another, in all shards; without it small commit batches are a quarter
+ *   faster (250 to 314 a second on two cores).
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { runMigrations } from 'bullmq';
@@ -41,8 +39,8 @@ const NO_EVENTS_SQL = `
     returns bigint language sql as 'select 0::bigint'`;
 
 /**
- * BullMQ makes a sequence for the ids of each queue when the first job is added. As the owner: a service's login may make
- * nothing in the schema (`database/src/schema/database-roles.ts`).
+ * BullMQ makes a sequence for the ids of each queue when the first job is added. As the owner: a service's login may not
+ * make objects in the schema (`database/src/schema/database-roles.ts`).
  */
 const JOB_ID_SQL = `
   alter function ${BULLMQ_SCHEMA}.next_job_id(text)
@@ -77,9 +75,9 @@ const PENDING_LOG_SQL = `
 /** A function of BullMQ's that is changed in one place. */
 interface Mend {
   readonly name: string;
-  /** What is replaced. */
+  /** The replaced part. */
   readonly pattern: RegExp;
-  /** Of what takes its place, and of nothing else. */
+  /** Only the replacement has it. */
   readonly mark: string;
   readonly replace: (found: string, mark: string) => string;
 }

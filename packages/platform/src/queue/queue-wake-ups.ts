@@ -1,19 +1,19 @@
 /**
- * Wake-ups as jobs of a queue: how they get there when many come at once.
+ * Wake-ups as jobs of a queue, also if many come at once.
  *
- * | broker | those of one go |
+ * | broker | wake-ups of one call |
  * |---|---|
  * | Redis | a command each, in one write (`redis.ts`) |
  * | Postgres | one statement for up to 200, two statements at a time |
  *
  * On Postgres each wake-up by itself would be a transaction that waits for the disk: of 1,000 at once eight would
- * have a connection, and those without one within 5 s would fail.
+ * have a connection, and the others would fail after 5 s.
  *
  * There is no deadlock: BullMQ's `add_flow` takes the locks of all its keys first, in their own order, and locks no
- * job; a job that ends locks itself and then its one key. Jobs that replace others (`wakeLaneAt`) lock the job that
- * they replace, so each of those is added by itself.
+ * job. A job that ends locks itself and then its one key. Jobs that replace others (`wakeLaneAt`) lock the job that
+ * they replace, so each of these is added by itself.
  *
- * Beside `queue.ts` and `queue-tasks.ts`, which say what is woken.
+ * Beside `queue.ts` and `queue-tasks.ts`, which choose the lanes and tasks.
  */
 import type { AddingQueues } from './queue-adding.ts';
 import { GroupedCalls } from '../process/grouped-calls.ts';
@@ -26,8 +26,9 @@ export interface WakeUp {
 }
 
 /**
- * Each key is a lock until the commit. By default Postgres has room for 6,400 locks in all sessions: enough for what
- * sixteen processes add at a time. If there is no room the statement fails, and the reconcile loop wakes the lanes.
+ * Each key is a lock until the commit. By default Postgres has room for 6,400 locks in all sessions: enough for the
+ * wake-ups of sixteen processes at a time. If there is no capacity the statement fails, and the reconciliation loop
+ * wakes the lanes.
  */
 const WAKE_UPS_A_STATEMENT_MAX = 200;
 /** The other connections of the pool are for commit batches, and for wake-ups at a time. */

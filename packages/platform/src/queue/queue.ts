@@ -1,22 +1,14 @@
 /**
- * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
+ * Broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
  *
- * Three kinds of queue:
- * - `events-<shard>`: one job = one commit batch, processed in the order in which they were committed.
- * - `purchases`: one job = one wake-up of a purchase workflow, or of the payment provider's events; found again in
- *   Postgres too.
- * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
- *   nothing: lanes with work are found in Postgres and woken again.
- *
- * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
- * commit batch's claim (`database/src/events/commit-batches.ts`) and by the lane's lease.
- *
- * Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
+ * A job of `events-<shard>` is one commit batch, in the order of the commits. A job of `purchases` is one wake-up of a
+ * purchase workflow, or of the payment provider's events. A job of `webhooks` is one wake-up of a lane, at most one waiting
+ * a lane. Losing a wake-up has no effect, because the work is found in Postgres and woken again. BullMQ is at least once: a
+ * stalled job runs again on another worker. The commit batch's claim (`database/src/events/commit-batches.ts`) and the
+ * lane's lease make effects once. Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
  *
  * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
- * files of the queue import `bullmq`.
- *
- * Before: `intake/src/commit/batch-committer.ts`. After: `queue-consumers.ts`.
+ * files of the queue import `bullmq`. Before: `intake/src/commit/batch-committer.ts`. After: `queue-consumers.ts`.
  */
 import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
 import { AppError } from '@sluice/domain/values/errors';
@@ -74,22 +66,21 @@ export interface PurchaseKey {
   readonly runId: string;
 }
 
-/** What an acknowledgement waits for where a replica may take a master's place. */
+/** Replicas that an acknowledgement waits for, if a replica may take a master's place. */
 export interface ReplicaOptions {
   /**
-   * Replicas that must have a commit batch before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else
-   * 0.
+   * Replicas that must have a commit batch before it counts as confirmed; by default 1 with Sentinels or a Cluster, else 0.
    */
   readonly replicasMin?: number | undefined;
-  /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
+  /** Time that a Cluster's master must have been without them before its own confirmation is enough. 15 s by default. */
   readonly graceMs?: number | undefined;
 }
 
-/** What is asked before and while commit batches are added. */
+/** Conditions for adding commit batches. */
 export interface AddingOptions extends ReplicaOptions {
-  /** Nothing is added to a broker that says that it loses what it confirms. */
+  /** No batch is added to a broker whose settings can lose confirmed writes. */
   readonly requiresDurability?: boolean;
-  /** Percent of its `maxmemory` at which Redis gets no more commit batches; 90 unless told. */
+  /** Percent of its `maxmemory` at which Redis gets no more commit batches; 90 by default. */
   readonly fillPercentMax?: number | undefined;
 }
 
@@ -98,21 +89,21 @@ export interface Producer {
   /** False on a Redis Cluster. */
   readonly isAtomicAcrossShards: boolean;
   /**
-   * Adds commit batches, a shard's in the order given, all or none; on a Redis Cluster all or none of each
-   * shard's. Resolves once the broker has them all. Adding the same commit batch ids again adds nothing
-   * twice, so it may be repeated when the outcome is unknown.
+   * Adds commit batches atomically, a shard's in the order given; on a Redis Cluster atomically for each shard. Resolves
+   * once the broker has them all. Each commit batch id is added once, so the call may be repeated when the outcome is
+   * unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
-   * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
-   * @throws AppError BROKER_UNDURABLE when none was sent, because the broker says that it would lose them.
+   * @throws AppError BROKER_FULL before sending, because the rest of the broker's memory is for the workers.
+   * @throws AppError BROKER_UNDURABLE before sending, because the broker's settings could lose them.
    */
   addCommitBatches(commitBatches: readonly ShardCommitBatch[]): Promise<void>;
   /**
-   * As `addCommitBatches`, for calls that are answered next: adds nothing if earlier calls may be on the disk of an
+   * As `addCommitBatches`, for calls that are answered next: adds no batch if earlier calls may be on the disk of an
    * intake, or wait in `stage`.
    */
   addFlush(commitBatches: readonly ShardCommitBatch[]): Promise<AddOutcome>;
-  /** Flushes that must wait for earlier ones, and what intakes have on their disks. */
+  /** Flushes that must wait for earlier ones, and the state of the intakes' disks. */
   readonly stage: FlushStage;
   /** Moves staged flushes into the queues, as many as may be moved. @returns how many. */
   moveStaged(moverId: string): Promise<number>;
@@ -122,23 +113,25 @@ export interface Producer {
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
   /** Wakes a purchase workflow now. One that comes while it is worked on is kept for afterwards. */
   wakePurchaseWorkflow(workflow: PurchaseKey): Promise<void>;
-  /** Says that the payment provider has told us something. */
+  /** Wakes the worker for new events of the payment provider. */
   wakeProviderEvents(): Promise<void>;
   /** Commit batches waiting or running, a number a shard. */
   commitBatchCounts(): Promise<number[]>;
-  /** Of commit batches that were added, those that are not applied. */
+  /** The added commit batches that are not applied. */
   readonly listQueued: ListQueued;
-  /** What stands first in each shard's queue. */
+  /** Head of each shard's queue. */
   shardHeads(): Promise<readonly QueueHead[]>;
   /** Commit batches that ended badly, all shards: run again by the workers. */
   failedCount(): Promise<number>;
-  /** When the oldest commit batch that waits or runs was added, Unix milliseconds; undefined if there is none. */
+  /** Time at which the oldest waiting or running commit batch was added, Unix milliseconds; undefined without one. */
   oldestCommitBatchAtMs(): Promise<number | undefined>;
-  /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED if Redis does not take the password. */
+  /**
+   * @throws Error with the failure of the connection; AppError BROKER_LOGIN_REFUSED if Redis does not take the password.
+   */
   durability(): Promise<Durability>;
-  /** Why nothing is added to a broker of this durability; undefined if commit batches are. */
+  /** Why a broker of this durability gets no commit batches; undefined if it gets them. */
   durabilityRefusal(found: Durability): AppError | undefined;
-  /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
+  /** How much of its memory the broker uses; always 0 on Postgres, which has no such bound. */
   fill(): Promise<BrokerFill>;
   close(): Promise<void>;
 }

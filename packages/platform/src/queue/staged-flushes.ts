@@ -9,9 +9,9 @@
  * ```
  *
  * Every intake holds a lease in the broker and renews it. It answers a call from its disk only when the broker knows of
- * that, or its lease has ended by the broker's clock. So while all leases hold and nothing is staged, no acknowledged
- * call is on a disk, and a flush goes to the queues at once. Else it is staged. A staged flush is moved when no intake
- * can have an earlier one: each has told how old its oldest flush is, or has been silent for `LOST_AFTER_MS`.
+ * that, or its lease has ended by the broker's clock. So while all leases hold and no flush is staged, no acknowledged call
+ * is on a disk, and a flush goes to the queues at once. Else it is staged. A staged flush is moved when no intake can have
+ * an earlier one: each has reported the age of its oldest flush, or has been silent for `LOST_AFTER_MS`.
  *
  * The broker's clock alone counts. Intakes write its time into their disk buffers, as they know it from their reports.
  *
@@ -26,8 +26,8 @@ export const LOST_AFTER_MS = 5_000;
 /** After an outage: for intakes that were started meanwhile, of which the broker has never heard. */
 export const SETTLE_MS = 500;
 /**
- * The time of an outage, in which nobody could report, is no absence. So much of it counts, so that an intake whose own
- * lease ends again and again does not wait for others for ever.
+ * The time of an outage, without any possible report, is no absence. So much of it counts, so that an intake whose own lease
+ * ends again and again does not wait for others for ever.
  */
 export const REPORTING_MS_MIN = 100;
 /** A process that moves staged flushes and does not go on for so long may have died. */
@@ -39,12 +39,12 @@ const MOVE_SIZE_BYTES_MAX = 8 * 1_048_576;
 
 export interface IntakeReport {
   readonly intakeId: string;
-  /** Former ids of what is in its disk buffer; forgotten. */
+  /** Former ids of the flushes in its disk buffer; forgotten. */
   readonly formerIds: readonly string[];
-  /** When the lease ends at the latest, by the broker's clock in milliseconds; undefined: the broker's clock is not known. */
+  /** When the lease ends at the latest, by the broker's clock in milliseconds; undefined if that clock is unknown. */
   readonly leaseEndMs: number | undefined;
   readonly leaseMs: number;
-  /** The time of the oldest flush in the disk buffer, by the broker's clock; undefined: it is empty. */
+  /** The time of the oldest flush in the disk buffer, by the broker's clock; undefined if the buffer is empty. */
   readonly oldestMs: number | undefined;
 }
 
@@ -54,14 +54,14 @@ export interface Standing {
   /** The broker knew the intake, or one of its former ids. */
   readonly wasKnown: boolean;
   readonly stagedCount: number;
-  /** Some of what is staged may be moved. */
+  /** Some staged flushes may be moved. */
   readonly isMovable: boolean;
   /** New flushes are added at once. */
   readonly isClear: boolean;
 }
 
 export interface StagedDraft {
-  /** By the broker's clock; undefined: now. */
+  /** By the broker's clock; undefined for the current time. */
   readonly atMs: number | undefined;
   /** `writeFlush`. */
   readonly text: string;
@@ -73,23 +73,25 @@ export interface StagedFlush {
 }
 
 export interface FlushStage {
-  /** Renews a lease, with what is on the intake's disk. A report that arrives after the end of its own lease does nothing. */
+  /**
+   * Renews a lease, with the state of the intake's disk. A report that arrives after the end of its own lease has no effect.
+   */
   report(report: IntakeReport): Promise<Standing>;
   /**
-   * Renews a lease while nothing is to be told. It takes a fraction of a report's commands, and an intake renews all day.
+   * Renews a lease without a report. It takes a fraction of a report's commands, and an intake renews all day.
    *
-   * @returns false if there is none that could be renewed.
+   * @returns false without a lease that could be renewed.
    */
   renew(intakeId: string, leaseEndMs: number): Promise<boolean>;
-  /** The broker's clock, milliseconds with fractions. It reads nothing else, so it is answered at once. */
+  /** The broker's clock, milliseconds with fractions. It reads only the clock, so it is answered at once. */
   readClock(): Promise<number>;
-  /** True if every call that was acknowledged before is in the queues: none is staged, and none can be on a disk. */
+  /** True if every call that was acknowledged before is in the queues: no call is staged, and no call can be on a disk. */
   isEmpty(): Promise<boolean>;
   /** Ends a lease. Call it only with an empty disk buffer. */
   leave(intakeId: string): Promise<void>;
   /** Stages flushes; durable when it resolves. */
   put(flushes: readonly StagedDraft[]): Promise<void>;
-  /** The oldest flushes that may be moved; none where another process moves them. */
+  /** The oldest flushes that may be moved; empty if another process moves them. */
   take(moverId: string, countMax: number, sizeBytesMax: number): Promise<readonly StagedFlush[]>;
   /** Forgets flushes that are in the queues. */
   remove(moverId: string, ids: readonly string[]): Promise<void>;
@@ -104,7 +106,7 @@ export function writeFlush(commitBatches: readonly ShardCommitBatch[]): string {
   return `[${entries.join(',')}]`;
 }
 
-/** Reads what {@link writeFlush} wrote. */
+/** Reads the output of {@link writeFlush}. */
 export const readFlush = (text: string): ShardCommitBatch[] =>
   JSON.parse(text) as ShardCommitBatch[];
 

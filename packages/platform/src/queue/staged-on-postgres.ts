@@ -1,5 +1,5 @@
 /**
- * Staged flushes and the leases of intakes in Postgres (`staged-flushes.ts`): two tables, one row that tells whether new
+ * Staged flushes and the leases of intakes in Postgres (`staged-flushes.ts`): two tables, one row that shows whether new
  * flushes may be added, and functions, so that a report is one statement. `queue-tables.ts` creates them; its trigger
  * reads the row.
  */

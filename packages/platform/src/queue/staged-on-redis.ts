@@ -16,8 +16,8 @@ import {
 } from './staged-flushes.ts';
 
 /**
- * KEYS of each script. An intake's value in the hash: its oldest flush, since when it is missed; `-`: none. Beside
- * them `@settled`, before which nothing is moved, and `@seen`, the last report.
+ * KEYS of each script. An intake's value in the hash has its oldest flush and the time since which it is missed, `-` if
+ * absent. Beside them are `@settled`, before which no flush is moved, and `@seen`, the last report.
  */
 const RULES = `
   local intakes, staged, texts, counter, clear, mover = unpack(KEYS)
@@ -161,7 +161,7 @@ const REMOVE = `${RULES}
 
 type Script = (...keysAndArguments: (string | number)[]) => Promise<unknown>;
 
-/** @param confirm - runs what must be durable when it resolves. */
+/** @param confirm - runs a write that must be durable when it resolves. */
 export function redisStage(
   redis: RedisClient,
   prefix: string,

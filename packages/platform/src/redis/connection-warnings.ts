@@ -1,25 +1,25 @@
 /**
- * Logs once what breaks on many connections at once. A worker has some thirty connections to its broker, BullMQ
- * reports one error for every queue that shares a connection, and all retry up to twenty times a second: 645 lines
- * for a failover of three seconds.
+ * Logs one line for a failure of many connections at once. A worker has some thirty connections to its broker,
+ * BullMQ reports one error for every queue that shares a connection, and all retry up to twenty times a second:
+ * 645 lines for a failover of three seconds.
  *
- * A message is logged at once and then at most once in five seconds, with how often it came in between.
+ * A message is logged at once and then at most once in five seconds, with its count in between.
  */
 import type { Logger } from '../process/logger.ts';
 
 const INTERVAL_MS = 5_000;
-/** Messages remembered at most; where each is different, remembering gains nothing. */
+/** Maximum number of remembered messages; if each is different, remembering has no use. */
 const MESSAGES_MAX = 100;
 
 /** `queue` if the connection is a queue's own. */
 export type WarnOfConnection = (error: Error, queue?: string) => void;
 
-/** Of a connection that cannot be made the stack says nothing; the message has the address. */
+/** The stack of a connection that cannot be made is not useful; the message has the address. */
 const describe = (error: Error): { readonly reason: string } | { readonly error: Error } =>
   'code' in error && NETWORK_CODE.test(String(error.code)) ? { reason: error.message } : { error };
 const NETWORK_CODE = /^(E(CONN|HOST|NET|TIMEDOUT|PIPE)|ENOTFOUND$|EAI_AGAIN$)/;
 
-/** `monotonicNow`: milliseconds that never go back: a clock that is set back would keep warnings back. */
+/** `monotonicNow` has milliseconds that never go back: a clock that is set back would keep warnings back. */
 export function connectionWarnings(
   logger: Pick<Logger, 'warn'>,
   monotonicNow: () => number = () => performance.now(),

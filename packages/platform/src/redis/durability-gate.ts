@@ -1,9 +1,9 @@
 /**
  * Keeps calls out of a Redis that may lose confirmed writes.
  *
- * Asked before each add, because Redis may be away while intake starts, come back with other settings, or be replaced by
- * a replica that has others. A connection that was looked at is not looked at again, so an add costs a look-up in a set.
- * What the gate refuses is in the local disk buffer, and is added once the settings are right.
+ * Called before each add, because Redis may be away while intake starts, come back with other settings, or be replaced
+ * by a replica that has others. It checks each connection once, so an add costs a look-up in a set. Refused batches are
+ * in the local disk buffer, and are added once the settings are right.
  *
  * Beside `queue.ts`, which asks it.
  */
@@ -19,8 +19,8 @@ const REMEDIES = {
 };
 
 /**
- * Why nothing is added to a broker of this durability in production: what was found, what it costs and the settings that
- * mend it. Undefined if it does not say that it loses anything.
+ * Why a broker of this durability gets no commit batches in production: the settings found, their cost and the settings
+ * that correct it. Undefined if the broker does not report a possible loss.
  */
 export function undurable(
   kind: 'redis' | 'postgres',
@@ -35,7 +35,7 @@ export function undurable(
 
 export class DurabilityGate {
   readonly #redis: RedisClient;
-  /** Connections whose server does not say that it loses anything. */
+  /** Connections whose server reports no possible loss. */
   readonly #passed = new WeakSet<object>();
 
   constructor(redis: RedisClient) {
@@ -51,7 +51,7 @@ export class DurabilityGate {
   /**
    * To be called before an add while the gate is not open.
    *
-   * @throws AppError BROKER_UNDURABLE if a master says that it loses what it confirms.
+   * @throws AppError BROKER_UNDURABLE if a master's settings can lose confirmed writes.
    * @throws Error if one does not answer.
    */
   async open(): Promise<void> {

@@ -9,7 +9,7 @@ import { connectProducer } from './redis.ts';
 /** With the time to load a service, the line comes within five seconds. */
 const ANSWER_MS_MAX = 3_000;
 
-/** What waiting does not mend: the answer or the error, and what to correct. The first that fits counts. */
+/** Failures that waiting does not correct: the answer or the error, and the correction. The first match counts. */
 const CORRECTIONS: readonly (readonly [pattern: RegExp, correction: string])[] = [
   [
     /^no Sentinel .*\bNOAUTH\b/,
@@ -33,7 +33,7 @@ const CORRECTIONS: readonly (readonly [pattern: RegExp, correction: string])[] =
  * Asks once, and is done then.
  *
  * @param url - `REDIS_URL`.
- * @param onAway - told where Redis has not answered in three seconds or refuses; one line, without the password.
+ * @param onAway - called if Redis has not answered in three seconds or refuses; one line, without the password.
  */
 export async function reportRedisAway(
   url: string,
@@ -51,7 +51,7 @@ export async function reportRedisAway(
   }
 }
 
-/** What a node or a Sentinel said; the client's own error says that all of them failed. */
+/** Error of a node or a Sentinel; the client's own error only reports that all of them failed. */
 function rootOf(error: Error & { readonly lastNodeError?: Error }): string {
   return (error.lastNodeError ?? error).message
     .replace(/^All sentinels are unreachable\..*Last error: /, 'no Sentinel answers: ')

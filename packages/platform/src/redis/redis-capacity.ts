@@ -1,17 +1,16 @@
 /**
- * Decides whether Redis has capacity for more commit batches (`domain/src/operations/broker-fill.ts` is the rule).
+ * Decides whether Redis has capacity for commit batches. `domain/src/operations/broker-fill.ts` has the rule.
  *
  * It looks while commit batches are added: a second after the last look, after a small part of the free memory has been
- * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds
- * 50 MB/s to a Redis of 64 MB looks after each flush. Who adds nothing asks nothing. While there is capacity an add
- * costs a boolean and a sum; a look is one `INFO memory` a master, 11 µs of its time, and no add waits for it.
+ * added, and at once after a refusal. So how far it is overshot does not depend on the clock: an intake that adds 50
+ * MB/s to a Redis of 64 MB looks after each flush. A process that does not add does not look. While there is capacity
+ * an add costs a boolean and a sum; a look is one `INFO memory` a master, 11 µs of its time, and no add waits for it.
  *
- * What is compared is what Redis compares with its `maxmemory`: without the buffers of replicas and of the append-only
- * file, which it does not count either.
+ * It compares the same memory as Redis compares with its `maxmemory`: without the buffers of replicas and of the
+ * append-only file.
  *
- * A Redis that does not tell (away, or `INFO` forbidden) counts as one with capacity: it says itself what it refuses.
- *
- * Beside `queue.ts`, which asks before it adds and tells what it added.
+ * A Redis without an answer (away, or `INFO` forbidden) counts as one with capacity: it refuses commands by itself.
+ * Beside `queue.ts`, which asks before it adds and reports the added bytes.
  */
 import {
   addedBytesMax,
@@ -26,22 +25,22 @@ import { mastersOf } from './redis.ts';
 
 /** For `/readyz` and `/metrics`. */
 export interface BrokerFill {
-  /** Of the fullest master's limit, 1 is all of it; 0 if there is none. */
+  /** Of the fullest master's limit, 1 is all of it; 0 without a limit. */
   readonly ratio: number;
-  /** Nothing more is added. */
+  /** No more batches are added. */
   readonly isFull: boolean;
 }
 
 export interface RedisCapacityOptions {
   readonly redis: RedisClient;
-  /** The mark at which nothing more is added. */
+  /** The mark at which adding stops. */
   readonly fillPercentMax: number;
   readonly monotonicNow: () => number;
   readonly logger: Pick<Logger, 'info' | 'warn'>;
 }
 
 const LOOK_INTERVAL_MS = 1_000;
-/** What Redis says of a command that a user may not give, or that was taken away. */
+/** Redis' error for a command that a user may not give, or that was taken away. */
 const NOT_ALLOWED = /NOPERM|unknown command/;
 
 export class RedisCapacity {
@@ -65,7 +64,7 @@ export class RedisCapacity {
   }
 
   /**
-   * To be called before an add while `isFull`; looks again where the last look is old.
+   * To be called before an add while `isFull`; looks again if the last look is old.
    *
    * @throws AppError BROKER_FULL if there still is no capacity.
    */
@@ -93,7 +92,7 @@ export class RedisCapacity {
   /**
    * Reads the figures anew; one look at a time.
    *
-   * @throws Error if no master tells them.
+   * @throws Error if no master returns them.
    */
   look(): Promise<BrokerFill> {
     return (this.#look ??= this.#lookAnew().finally(() => (this.#look = undefined)));
@@ -129,7 +128,7 @@ export class RedisCapacity {
     return this.#fill;
   }
 
-  /** Once: nothing keeps such a Redis from being filled to the brim. */
+  /** Once: intake cannot keep such a Redis from becoming full. */
   #tellRefusal(answers: readonly PromiseSettledResult<string>[]): void {
     const refused = answers.find(
       (each) => each.status === 'rejected' && NOT_ALLOWED.test(String(each.reason)),
@@ -157,7 +156,10 @@ export class RedisCapacity {
   }
 }
 
-/** What Redis compares, from its answer to `INFO memory`. Before version 4 it does not say what it leaves out. */
+/**
+ * The memory that Redis compares, from its answer to `INFO memory`. Before version 4 the answer does not have the
+ * buffers that it leaves out.
+ */
 export function memoryUseOf(answer: string): MemoryUse {
   const figure = (name: string): number =>
     Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(answer)?.[1] ?? 0);

@@ -1,19 +1,17 @@
 /**
  * Durability of an acknowledgement on this Redis. If a replica may take the master's place, it waits for a replica too.
  *
- * Replication is asynchronous: a master confirms, dies, and its replica may never have heard. So a
- * commit batch counts as confirmed only when every master that it may be on has said that
- * `replicasMin` of its replicas have it too (`WAIT`). Whatever is not confirmed goes to the disk buffer and
- * is added again with the same ids, which costs nothing if it was there already.
+ * Replication is asynchronous: a master confirms, dies, and its replica may not have the write. So a commit batch counts
+ * as confirmed only when every master that may have it reports it on `replicasMin` of its replicas too (`WAIT`). An
+ * unconfirmed batch goes to the disk buffer and is added again with the same ids, without effect if it was there
+ * already.
  *
- * `WAIT` speaks of what came over its own connection. So the connections must be the same ones
- * before the commit batches are sent and after they were confirmed; one that was opened anew may lead to
- * a master that never had them.
+ * `WAIT` counts only writes of its own connection. So the connections must be the same ones before the commit batches
+ * are sent and after they were confirmed; one that was opened anew may lead to a master that never had them.
  *
- * A Cluster whose master has lost its replicas goes on without them after `graceMs`. By then either
- * one of them has become master, or it is cut off from the majority and takes nothing, or they are gone
- * and cannot be elected. A set watched by Sentinels has no such rule, so there nothing is confirmed
- * until a replica is back.
+ * A Cluster whose master has lost its replicas goes on without them after `graceMs`. By then either one of them has
+ * become master, or it is cut off from the majority and takes no writes, or they are gone and cannot be elected. A set
+ * watched by Sentinels has no such rule, so no write there is confirmed until a replica is back.
  */
 import { Cluster, type Redis } from 'ioredis';
 import type { Logger } from '../process/logger.ts';
@@ -21,21 +19,21 @@ import type { RedisClient } from './redis-client.ts';
 import { mastersOf } from './redis.ts';
 import { repeat, type Repetition } from '../process/repeat.ts';
 
-/** What a 200 is worth on this broker. `isSafe`: what was confirmed is on disk. */
+/** Durability of a 200 on this broker. `isSafe`: confirmed writes are on disk. */
 export interface Durability {
   readonly isSafe: boolean;
   /**
-   * The broker says itself that it loses what it confirmed, in a crash or for want of memory. False if it hides its
-   * settings, and where only a failover loses something, which `REDIS_REPLICAS_MIN` decides.
+   * The broker's settings can lose confirmed writes, in a crash or for want of memory. False if it hides its settings,
+   * and if only a failover can lose writes, which `REDIS_REPLICAS_MIN` decides.
    */
   readonly isSaidUnsafe: boolean;
-  /** For the log and `/readyz`: the settings found and what a crash can cost. */
+  /** For the log and `/readyz`: the settings found and the possible loss in a crash. */
   readonly description: string;
 }
 
 /**
- * Reads the real settings of every master; a server that hides them (`CONFIG` is often forbidden) is
- * not called safe, nor is one that acknowledges what a failover would lose.
+ * Reads the real settings of every master; a server that hides them (`CONFIG` is often forbidden) does not count as
+ * safe, and neither does one that acknowledges writes that a failover would lose.
  *
  * @throws Error if one does not answer, or only with an error (no password, still loading).
  */
@@ -64,11 +62,11 @@ const isReplaceable = (redis: RedisClient): boolean =>
 interface NeededSetting {
   readonly name: string;
   readonly value: string;
-  /** What another value costs. */
+  /** Loss with another value. */
   readonly cost: string;
 }
 
-/** The dearest first: the first that is wrong is told. */
+/** In order of the loss: the first wrong one is reported. */
 const NEEDED_SETTINGS: readonly NeededSetting[] = [
   {
     name: 'maxmemory-policy',
@@ -89,7 +87,7 @@ const NEEDED_SETTINGS: readonly NeededSetting[] = [
 ];
 
 /**
- * Of one of the masters of `redis`: read by `CONFIG GET`, or what `INFO` tells where that is refused or answers nothing.
+ * Of one of the masters of `redis`: read by `CONFIG GET`, or by `INFO` if that is refused or has an empty answer.
  *
  * @throws Error if it does not answer, or only with an error.
  */
@@ -145,7 +143,7 @@ async function readSettings(redis: Redis): Promise<Map<string, string>> {
   return settings;
 }
 
-/** `undefined` if the server forbids the command. One that does not answer hides nothing: that is an error. */
+/** `undefined` if the server forbids the command. A server that does not answer is an error. */
 async function unlessRefused(command: Promise<unknown>): Promise<unknown> {
   try {
     return await command;
@@ -191,7 +189,7 @@ export class ReplicaConfirmation {
   /**
    * Runs `write` and resolves when its effects are on enough replicas.
    *
-   * @throws Error if they may not be; what was written may be there all the same.
+   * @throws Error if they may not be; the write may be there all the same.
    */
   async confirm<Result>(write: () => Promise<Result>): Promise<Result> {
     const { redis } = this.#options;
@@ -255,7 +253,7 @@ export class ReplicaConfirmation {
   }
 }
 
-/** What `WAIT` speaks of. A Cluster's client has one connection in the life of each node object. */
+/** The connections that `WAIT` covers. A Cluster's client has one connection in the life of each node object. */
 const connectionsOf = (redis: RedisClient): Set<unknown> =>
   new Set<unknown>(redis instanceof Cluster ? redis.nodes('master') : [redis.stream]);
 

@@ -1,6 +1,7 @@
 /**
- * Why Redis cannot be used: what its connection met last. A command that finds no connection fails with "stream isn't
- * writeable", whether Redis is away or knows the password to be wrong, which only the operator can mend.
+ * Reason why Redis cannot be used: the last error of its connection. A command without a connection fails with
+ * "stream isn't writeable", both if Redis is away and if it refuses the password, which only the operator can
+ * correct.
  *
  * Beside `redis.ts`, which opens the connections.
  */
@@ -16,7 +17,7 @@ const failures = new WeakMap<RedisClient, Error>();
 /** To be called once for a new client. */
 export function rememberFailure(redis: RedisClient): void {
   redis.on('error', (error: Error) => {
-    // A Cluster's client tells that all nodes failed, and keeps what the last of them said.
+    // A Cluster's client reports that all nodes failed, and keeps the last node's error.
     const { lastNodeError } = error as { lastNodeError?: Error };
     failures.set(redis, lastNodeError ?? error);
   });
@@ -25,7 +26,7 @@ export function rememberFailure(redis: RedisClient): void {
 
 /**
  * @param error - of a command.
- * @returns AppError BROKER_LOGIN_REFUSED, or the error of the connection, or else that of the command.
+ * @returns AppError BROKER_LOGIN_REFUSED, or the error of the connection, or else the command's error.
  */
 export function refusalOf(redis: RedisClient, error: unknown): unknown {
   const failure = redis.status === 'ready' ? undefined : failures.get(redis);

@@ -1,8 +1,8 @@
 /**
  * Connections to Redis: one server, the master that Sentinels name, or a Cluster (`redis-url.ts`).
  *
- * Two kinds, because they must fail differently: a producer answers a waiting client and so fails
- * fast; a worker has nobody waiting and so waits for Redis to come back.
+ * There are two kinds, because they must fail differently. A producer answers a waiting client and so fails fast; a
+ * worker has no waiting client and so waits for Redis to come back.
  *
  * If there is a server to fail over to, a silent one is given up after a while: its connection would stay open for
  * as long as it hangs.
@@ -19,7 +19,7 @@ const SENTINEL_TIMEOUT_MS = 1_000;
 const TOPOLOGY_INTERVAL_MS = 5_000;
 /** Connecting to a host that is gone only waits; by this time another one is master. */
 const WORKER_CONNECT_TIMEOUT_MS = 2_000;
-/** How long a node that was told to quit may take to go: ioredis cuts it after 2 s without an answer. */
+/** Time that a node may take to go after a quit: ioredis cuts it after 2 s without an answer. */
 const DISCONNECTED_WITHIN_MS = 3_000;
 const BLOCKING_MS_MAX = 10_000;
 /** Longer than a blocking command may wait, since that is silence too. */
@@ -36,7 +36,7 @@ const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONN
  * For adding jobs: a command fails at once while the connection is away, and after `commandTimeoutMs` when it hangs.
  * Resolves when Redis first answers, first fails, or has done neither in that time; it goes on trying.
  *
- * @param onFailure - told of the first failure, where one came first.
+ * @param onFailure - called with the first failure, if one came first.
  */
 export async function connectProducer(
   url: string,
@@ -58,7 +58,7 @@ export async function connectProducer(
         resolve();
       });
     }),
-    // A Cluster that refuses its slots says neither.
+    // A Cluster that refuses its slots emits neither event.
     sleep(commandTimeoutMs, undefined, { signal: waiting.signal }).catch(() => undefined),
   ]);
   waiting.abort();
@@ -84,7 +84,7 @@ export function blockingMsMax(redis: RedisClient | undefined): number {
 
 /**
  * Reopens a connection that is open and silent. One that is being opened is left alone: its steps have deadlines of
- * their own, and ioredis ends a client for good that is told to reconnect while it asks a Sentinel for the master.
+ * their own, and ioredis ends a client for good if `reconnect` is called while it asks a Sentinel for the master.
  *
  * A Cluster's client reconnects when the last of its nodes has gone. If a late answer (`MOVED`) gives it another
  * node meanwhile, it would wait for that one for ever.
@@ -189,6 +189,6 @@ function connect(
   return leaveOtherDatabases(redis);
 }
 
-/** The masters that hold what we write: one, or every one of a Cluster. */
+/** The masters that hold our writes: one, or every one of a Cluster. */
 export const mastersOf = (redis: RedisClient): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];

@@ -19,7 +19,7 @@ export interface EncryptionKey {
 }
 
 export interface EncryptedText {
-  /** What everything encrypted from now on begins with. */
+  /** Prefix of every newly encrypted text. */
   readonly prefix: string;
   encrypt(text: string, context: string): string;
   /** @throws AppError SECRET_UNREADABLE when its key is not there, or it was tampered with. */
@@ -32,7 +32,7 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-/** The id of the key that encrypted a text; empty if none did. */
+/** The id of the key that encrypted a text; empty for a plain text. */
 export function encryptionKeyId(stored: string): string {
   return stored.startsWith(PREFIX) ? (stored.split(':')[1] ?? '') : '';
 }

@@ -12,7 +12,7 @@ const STEPS_BESIDE = 1;
 /** As long as the hash, as RFC 4226 §4 recommends. */
 const SECRET_SIZE_BYTES = 20;
 const RECOVERY_CODE_COUNT = 10;
-/** 80 bits: nobody finds one from its SHA-256. */
+/** 80 bits: too many to find one from its SHA-256. */
 const RECOVERY_CODE_SIZE_BYTES = 10;
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
@@ -25,7 +25,7 @@ export function toBase32(bytes: Uint8Array): string {
     .join('');
 }
 
-/** Characters that are none of base32 are passed over. */
+/** Characters outside of base32 are passed over. */
 export function fromBase32(text: string): Buffer {
   const bits = Array.from(text, (character) => BASE32.indexOf(character))
     .filter((value) => value >= 0)
@@ -45,8 +45,8 @@ export function passwordOfStep(secret: Buffer, step: number, digitCount = DIGIT_
 }
 
 /**
- * The step whose password this is; undefined if it is none of now. Whether it was used before is the caller's to
- * ask. Of equal passwords of two steps the later counts, so that neither is good again.
+ * The step whose password this is; undefined if no current step has it. The caller checks whether it was used before.
+ * Of equal passwords of two steps the later counts, so that neither is good again.
  *
  * @param password - six digits.
  */
@@ -68,7 +68,7 @@ export function stepOfPassword(
 /** @returns base32, as it is typed into an app. */
 export const newPasswordSecret = (): string => toBase32(randomBytes(SECRET_SIZE_BYTES));
 
-/** What an app reads: `otpauth://totp/Sluice:ada%40example.com?secret=…&issuer=Sluice`. */
+/** The address that an app reads: `otpauth://totp/Sluice:ada%40example.com?secret=…&issuer=Sluice`. */
 export const passwordUri = (secret: string, email: string): string =>
   `otpauth://totp/Sluice:${encodeURIComponent(email)}?secret=${secret}&issuer=Sluice`;
 

@@ -2,8 +2,8 @@
  * Secrets that we hand out: made here, shown once, kept as SHA-256 and four characters.
  *
  * A service account's token is `sa_live_` or `sa_sandbox_`, 43 random base62 characters (256 bits)
- * and six that are a checksum of all before, so that scanners of leaked secrets can tell a token
- * from a chance match without asking us.
+ * and six that are a checksum of all before, so that scanners of leaked secrets can recognise a
+ * token without asking us.
  */
 import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -17,7 +17,7 @@ export interface Secret {
   /** To be shown once and never kept. */
   readonly text: string;
   readonly hash: Buffer;
-  /** The last characters, to tell secrets apart. */
+  /** The last characters, to distinguish secrets. */
   readonly hint: string;
 }
 
@@ -37,7 +37,7 @@ export function newKey(length = RANDOM_LENGTH): Secret {
   return toSecret(randomText(length));
 }
 
-/** True if the text ends in the checksum of what is before. */
+/** True if the text ends in the checksum of the part before. */
 export function hasChecksum(text: string): boolean {
   return text.slice(-CHECKSUM_LENGTH) === checksum(text.slice(0, -CHECKSUM_LENGTH));
 }

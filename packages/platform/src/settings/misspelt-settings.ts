@@ -1,8 +1,8 @@
 /**
  * Variables of the environment that are probably misspelt settings.
  *
- * A setting that is misspelt has no effect, and nothing else says so. Only a warning: the environment belongs to other
- * programs too, and a variable of theirs must never end a start.
+ * A setting that is misspelt has no effect, and no other check finds it. Only a warning: the environment belongs to
+ * other programs too, and a variable of theirs must never end a start.
  */
 
 /** A transposition is two edits; more would take `PATH` for `PORT`. */

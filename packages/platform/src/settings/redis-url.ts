@@ -31,7 +31,7 @@ export type RedisAddress =
   | { readonly kind: 'single'; readonly url: string }
   | (RedisServers & {
       readonly kind: 'sentinel';
-      /** What the Sentinels call the set. */
+      /** Name of the set at the Sentinels. */
       readonly master: string;
       readonly database: number;
       /** For the Sentinels themselves. */

@@ -2,9 +2,9 @@
  * Channel between processes for short-lived messages: Redis' publish and subscribe if there is a Redis, else Postgres'
  * `LISTEN` and `NOTIFY`. A message is delivered at most once and never stored, and no process waits for it.
  *
- * On Postgres a notification holds less than 8,000 bytes, and commits that notify wait for each
- * other. Ours are transactions of their own that write nothing, on a connection of their own, a
- * few a second, so that no other commit waits for more than one of them.
+ * On Postgres a notification holds less than 8,000 bytes, and commits that notify wait for each other. Ours are
+ * transactions of their own without a write, on a connection of their own, a few a second, so that no other commit
+ * waits for more than one of them.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -28,7 +28,7 @@ export interface TailChannel {
   readonly messageSizeBytesMax: number;
   /** Bytes that a process may publish at a time, all its texts together, without being a burden. */
   readonly burstSizeBytesMax: number;
-  /** @throws where it could not be sent. It may be that nobody listens. */
+  /** @throws if it could not be sent. There may be no listener. */
   publish(topic: string, text: string): Promise<void>;
   /** Hears a topic once this resolves, and again by itself after a broken connection. One listener a topic. */
   listen(topic: string, onText: (text: string) => void): Promise<void>;
@@ -45,7 +45,7 @@ const NOTIFY_BURST_COUNT_MAX = 8;
 const RECONNECT_DELAY_MS_MIN = 100;
 const RECONNECT_DELAY_MS_MAX = 5_000;
 
-/** Opens nothing until it is used. */
+/** Opens no connection until it is used. */
 export function openTailChannel(options: TailChannelOptions): TailChannel {
   return options.redisUrl === undefined || options.redisUrl === ''
     ? new PostgresChannel(options)
@@ -62,7 +62,7 @@ class RedisChannel implements TailChannel {
   readonly #warn: WarnOfConnection;
   readonly #listeners = new Map<string, Listener>();
   #sender: Promise<RedisClient> | undefined;
-  /** Its own connection: one that listens can do nothing else. */
+  /** Its own connection: a listening one can do no other work. */
   #hearer: RedisClient | undefined;
 
   constructor(options: TailChannelOptions, url: string) {
@@ -82,7 +82,7 @@ class RedisChannel implements TailChannel {
   async listen(topic: string, onText: Listener): Promise<void> {
     const name = this.#nameOf(topic);
     this.#listeners.set(name, onText);
-    // ioredis listens again by itself to what it listened to, after every reconnect.
+    // After every reconnect ioredis subscribes again by itself.
     this.#hearer ??= this.#connectHearer();
     await this.#hearer.subscribe(name);
   }
@@ -129,7 +129,7 @@ class PostgresChannel implements TailChannel {
     try {
       await this.#query(client, 'select pg_notify($1, $2)', [this.#nameOf(topic), text]);
     } catch (error) {
-      // A connection that does not answer hears nothing either, until TCP gives it up: another takes its place.
+      // A connection that does not answer gets no messages either, until TCP gives it up: another takes its place.
       void client.end();
       throw error;
     }

@@ -2,12 +2,12 @@
  * Messages of API, intake and worker about the live tail. Another version, or any other publisher on the same broker,
  * may have sent a message, so no content may end a process.
  *
- * Between `tail-source.ts`, which publishes lines, and `api/src/events/tail-hub.ts`, which says who reads them.
+ * Between `tail-source.ts`, which publishes lines, and `api/src/events/tail-hub.ts`, which announces the readers.
  */
 import { isJsonObject, type Json } from '@sluice/domain/values/json';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 
-/** What an API process says of one workspace. Without filters: nobody reads it here any more. */
+/** Announcement of an API process about one workspace. Without filters it has no reader here any more. */
 export interface TailAnnouncement {
   /** The API process. */
   readonly hub: string;
@@ -16,7 +16,7 @@ export interface TailAnnouncement {
   readonly forMs: number;
 }
 
-/** What goes back: lines of one workspace, and how many were dropped before them. */
+/** Answer: lines of one workspace, and the number of lines dropped before them. */
 export interface TailMessage {
   readonly dropped: number;
   readonly lines: readonly TailLine[];
@@ -25,7 +25,7 @@ export interface TailMessage {
 export const ANNOUNCEMENT_TOPIC = 'tail';
 export const lineTopic = (environmentId: number): string => `tail-${environmentId}`;
 
-/** Undefined if `text` is none. */
+/** Undefined if `text` is no announcement. */
 export function readAnnouncement(text: string): TailAnnouncement | undefined {
   const said = parsed(text);
   if (!isJsonObject(said)) return undefined;
@@ -39,7 +39,7 @@ export function readAnnouncement(text: string): TailAnnouncement | undefined {
   return isOne ? (said as unknown as TailAnnouncement) : undefined;
 }
 
-/** Undefined if `text` is none. */
+/** Undefined if `text` is no such message. */
 export function readTailMessage(text: string): TailMessage | undefined {
   const said = parsed(text);
   if (!isJsonObject(said) || typeof said['dropped'] !== 'number') return undefined;

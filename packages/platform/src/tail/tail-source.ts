@@ -1,14 +1,14 @@
 /**
- * The publishing side of the live tail: what passes in this process, for readers anywhere in the fleet.
+ * Publishing side of the live tail: events of this process, for readers anywhere in the fleet.
  *
  * ```
  *   API ── "workspace 7 is read, with these filters, for 6 s" ──▶ every intake and worker
  *   API ◀── lines that a filter wants ── intake, worker
  * ```
  *
- * While nobody reads a workspace, publishing costs one look into an empty map. A reader that vanishes
- * is forgotten when its time is up. What there is no room for is dropped and counted: nothing in
- * the pipeline ever waits for a reader, nor for the channel.
+ * While a workspace has no reader, publishing costs one look into an empty map. A reader that
+ * vanishes is forgotten when its time is up. Lines beyond the capacity are dropped and counted: the
+ * pipeline never waits for a reader, nor for the channel.
  *
  * The reading side: `api/src/events/tail-hub.ts`.
  */
@@ -46,7 +46,7 @@ export class TailSource {
     this.#logger = logger;
   }
 
-  /** Hears from now on who reads. Does not wait for the channel, which may be away. */
+  /** Subscribes to announcements of readers. Does not wait for the channel, which may be away. */
   start(): void {
     this.#channel
       .listen(ANNOUNCEMENT_TOPIC, (text) => this.#hear(text))
@@ -63,7 +63,7 @@ export class TailSource {
     return this.#watchers.size !== 0 && this.#watchers.has(environmentId);
   }
 
-  /** Tells lines to the readers whose filters they match. Never waits. */
+  /** Publishes lines to the readers whose filters they match. Never waits. */
   publish(environmentId: number, lines: readonly TailLine[]): void {
     const watchers = this.#watchers.get(environmentId);
     if (!watchers) return;

@@ -1,6 +1,6 @@
 /**
- * `/livez`, `/readyz` and `/metrics` on a port of their own: of a process that otherwise serves nobody, and of one whose
- * port is open to everybody (`*_ADMIN_PORT`).
+ * `/livez`, `/readyz` and `/metrics` on a port of their own. It serves a process without another server, and one whose
+ * port is public (`*_ADMIN_PORT`).
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,13 +16,13 @@ export interface Readiness {
 }
 
 export interface AdminServerOptions {
-  /** What its settings begin with, as in `portTaken`. */
+  /** Prefix of its settings, as in `portTaken`. */
   readonly owner: string;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
   readonly metrics: Pick<Metrics, 'render' | 'contentType'>;
-  /** False: `/readyz` says no more than that, and `/metrics` is not there. */
+  /** If false, `/readyz` answers only whether the process is ready, and `/metrics` is not there. */
   readonly showsDetails: boolean;
   readonly readiness: () => Promise<Readiness>;
 }
@@ -83,7 +83,7 @@ function listen(
   });
 }
 
-/** Where the numbers and the details of a process are. */
+/** Place of the numbers and the details of a process. */
 export type AdminPlace =
   | { readonly place: 'service' }
   | { readonly place: 'off' }

@@ -1,5 +1,5 @@
 /**
- * Writes the state of a process every ten seconds, in one small statement
+ * Writes the state of a process every ten seconds. It is one small statement
  * (`database/src/maintenance/process-heartbeats.ts`). While Postgres is away the heartbeat is left out, and no work
  * waits for it.
  */
@@ -11,7 +11,7 @@ import { repeat } from '../process/repeat.ts';
 
 const INTERVAL_MS = 10_000;
 
-/** Who writes. */
+/** The writing process. */
 export interface ProcessIdentity {
   readonly version: string;
   readonly host: string;
@@ -28,7 +28,7 @@ export interface HeartbeatOptions {
   readonly leave: () => Promise<void>;
   readonly logger: Logger;
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
-  /** Ten seconds unless told. */
+  /** Ten seconds by default. */
   readonly intervalMs?: number;
 }
 
@@ -43,7 +43,7 @@ export function startHeartbeat({
   const beats = repeat('say that this process lives', intervalMs, logger, beat);
   lifecycle.defer('heartbeat', async () => {
     await beats.stop();
-    // Whoever reads it sees within a minute that it is gone.
+    // Readers see within a minute that it is gone.
     await leave().catch(() => undefined);
   });
 }

@@ -18,7 +18,7 @@ export interface Metrics {
   ): void;
   /**
    * A value that goes up and down, read at scrape time. A read that fails, or is not done in three seconds, leaves it
-   * out: nobody must take "cannot be told" for 0, and one store that hangs must not keep the page from being scraped.
+   * out: a missing value must not look like 0, and one store that hangs must not keep the page from being scraped.
    */
   gauge(name: string, help: string, read: () => number | Promise<number>): void;
   /** The text page for `/metrics`. */
@@ -27,9 +27,9 @@ export interface Metrics {
 }
 
 /**
- * How often the delay of the event loop is sampled. Each sample wakes an idle process for 0.1 ms: every 10 ms took
- * 2.2 % of a core; every 100 ms was ten of an idle process's 12 to 22 wake-ups a second. A delay worth an alarm is
- * longer than this.
+ * Interval of the samples of the event loop's delay. Each sample wakes an idle process for 0.1 ms. Every 10 ms took
+ * 2.2 % of a core, and every 100 ms was ten of an idle process's 12 to 22 wake-ups a second. A delay worth an alarm
+ * is longer than this.
  */
 const LOOP_LOOK_INTERVAL_MS = 500;
 /** The library's own sampling is switched off: the delay that it reports includes the time between two samples. */
@@ -48,7 +48,7 @@ export function createMetrics(service: string): Metrics {
   });
   for (const name of LOOKS_OF_LIBRARY)
     registry.removeSingleMetric(`nodejs_eventloop_lag_${name}_seconds`);
-  // As others name it: joined with any metric, it tells which version has said so.
+  // The usual name: joined with any metric, it shows the version of the process.
   new Gauge({
     name: 'sluice_build_info',
     help: '1, with the version of the process as a label',
@@ -115,7 +115,7 @@ function metricsOf(registry: Registry): Metrics {
             const value = read();
             this.set(typeof value === 'number' ? value : await within(READ_MS_MAX, value));
           } catch {
-            // Scrapes go on while the broker is away; `/readyz` says so. Not `reset`, which is 0.
+            // Scrapes go on while the broker is away; `/readyz` reports that. Not `reset`, which is 0.
             this.remove();
           }
         },

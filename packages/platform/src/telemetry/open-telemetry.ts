@@ -1,6 +1,6 @@
 /**
  * Spans by OpenTelemetry's SDK, sent in batches to a collector. Only `open-tracer.ts` loads this file,
- * and only where traces are on. Nothing is registered globally except the logger of the SDK's complaints.
+ * and only if traces are on. The only global registration is the logger of the SDK's warnings.
  *
  * A collector that is away costs spans, never calls: the SDK keeps 2,048 and drops the rest.
  */
@@ -131,7 +131,7 @@ function parentContext(traceparent: string): Context {
   return parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
 }
 
-/** W3C Trace Context, §3.2: later versions may have more after the flags; `ff` is none. */
+/** By W3C Trace Context, §3.2, later versions may have more after the flags; `ff` is not a version. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
 function readTraceparent(text: string): SpanContext | undefined {

@@ -1,8 +1,8 @@
-/** Opens the tracer of a process. The only file that loads `open-telemetry.ts`, by `import()`, where traces are on. */
+/** Opens the tracer of a process. The only file that loads `open-telemetry.ts`, by `import()`, if traces are on. */
 import type { Logger } from '../process/logger.ts';
 import type { Tracer, TracingSettings } from './tracing.ts';
 
-/** Undefined if traces are off: nothing of OpenTelemetry is loaded then. */
+/** Undefined if traces are off: then the libraries of OpenTelemetry are not loaded. */
 export async function openTracer(
   settings: TracingSettings,
   serviceName: string,

@@ -1,10 +1,10 @@
 /**
- * Names and attributes of spans as OpenTelemetry's semantic conventions have them: for HTTP
- * (`{method} {route}`, `http.…`) and for messaging (`{operation} {destination}`, `messaging.…`).
+ * Names and attributes of spans by OpenTelemetry's semantic conventions: for HTTP (`{method} {route}`,
+ * `http.…`) and for messaging (`{operation} {destination}`, `messaging.…`).
  *
- * Of what they ask for, three are left out on purpose: `url.path` and `url.query`, which name people, and
- * `server.address` of a customer's endpoint, whose URL may be a secret. What they have no word for is
- * under `sluice.`.
+ * Three required attributes are left out on purpose: `url.path` and `url.query`, which name people, and
+ * `server.address` of a customer's endpoint, whose URL may be a secret. Our own attributes are under
+ * `sluice.`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
@@ -17,7 +17,7 @@ interface TracedRequest {
   readonly method: string;
   /** The route's pattern, never the path; undefined if there is no such route. */
   readonly route: string | undefined;
-  /** As the sender gave it; empty if it gave none. */
+  /** As the sender gave it; empty without one. */
   readonly traceparent: string;
   /** The proxy's or the sender's, to find the request by. */
   readonly requestId: string;
@@ -57,7 +57,7 @@ export function clientRequest(
   };
 }
 
-/** Name and attributes of what is done with a commit batch. */
+/** Name and attributes of a step of a commit batch. */
 export function commitBatchStep(
   operation: 'send' | 'process',
   { id, operations }: Pick<CommitBatch, 'id' | 'operations'>,

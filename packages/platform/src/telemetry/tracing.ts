@@ -1,14 +1,12 @@
 /**
- * Traces of single events on their way, for whoever collects them by OpenTelemetry's protocol. Off
- * unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector; then, and only then, `open-tracer.ts` loads
- * `open-telemetry.ts` and its libraries.
+ * Traces of single events on their way, by OpenTelemetry's protocol. Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a
+ * collector; then, and only then, `open-tracer.ts` loads `open-telemetry.ts` and its libraries.
  *
- * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`) wherever it goes: in a
- * request's head, in a commit batch, in Postgres. Only what was sampled has one, so what comes without
- * it costs nothing on the way.
+ * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`): in a request's head, in a commit batch,
+ * in Postgres. Only sampled events have one, so other events have no cost on the way.
  *
- * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential. Names
- * and attributes: `span-conventions.ts`.
+ * Attributes name ids of ours, counts and outcomes, without data of people, bodies and credentials.
+ * `span-conventions.ts` has the names and attributes.
  */
 import { z } from 'zod';
 
@@ -17,7 +15,7 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 export interface SpanStart {
   readonly name: string;
   readonly kind: 'server' | 'producer' | 'consumer' | 'client' | 'internal';
-  /** A `traceparent`; empty or not one: a trace begins here. */
+  /** A `traceparent`. If it is empty or malformed, a trace begins here. */
   readonly parent: string;
   /** Spans of other traces that this one works for. */
   readonly links?: readonly string[];
@@ -25,7 +23,7 @@ export interface SpanStart {
 }
 
 export interface Span {
-  /** For what comes after; undefined if the sampler leaves this one out. */
+  /** For the next steps; undefined if the sampler leaves this one out. */
   readonly traceparent: string | undefined;
   /** Names a span of another trace that goes on with this one's work. */
   link(traceparent: string): void;
@@ -37,7 +35,7 @@ export interface Span {
 
 export interface Tracer {
   startSpan(start: SpanStart): Span;
-  /** Sends what is left, within a few seconds. */
+  /** Sends the remaining spans, within a few seconds. */
   close(): Promise<void>;
 }
 
@@ -91,7 +89,7 @@ export const tracingSettings = z.object({
 
 export type TracingSettings = z.infer<typeof tracingSettings>;
 
-/** The result of some work, and what its span says about it. */
+/** The result of some work, and the ending of its span. */
 interface SpanEnding<Result> {
   readonly result: Result;
   readonly attributes: SpanAttributes;

@@ -17,7 +17,7 @@ export interface ClockWatchOptions {
   readonly metrics: Pick<Metrics, 'gauge'>;
   readonly logger: Logger;
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
-  /** A minute unless told. */
+  /** A minute by default. */
   readonly intervalMs?: number;
 }
 

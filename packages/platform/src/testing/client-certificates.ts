@@ -170,7 +170,7 @@ BAMCA0cAMEQCIDXedldA7Bx6vBClFhvUQWSrWqgGZXM5QVHtErbqx+ftAiBnKk/k
 -----END CERTIFICATE-----
 `;
 
-/** Signs the certificate of the server, and is known to nobody. */
+/** Signs the certificate of the server; no client trusts it by default. */
 export const PRIVATE_AUTHORITY = `\
 -----BEGIN CERTIFICATE-----
 MIIBgDCCASegAwIBAgICIAIwCgYIKoZIzj0EAwIwKDEmMCQGA1UEAwwdU2x1aWNl

@@ -1,4 +1,6 @@
-/** For tests: a collector of traces that really listens, and reads what is sent to it (OTLP over HTTP, JSON). */
+/**
+ * For tests: a collector of traces that really listens, and reads the spans that it gets (OTLP over HTTP, JSON).
+ */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,11 +1,11 @@
-/** For tests and chaos runs: a port that nobody listens on. */
+/** For tests and chaos runs: a port without a listener. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below those that Linux, macOS and Windows give to connections that go out (from 32768 on at the lowest): of these any
- * may be taken again before a server that is started has bound it.
+ * Below the ports that Linux, macOS and Windows give to outgoing connections (from 32768 on at the lowest). Any of
+ * these may be taken again before a started server has bound it.
  */
 const FIRST_PORT = 10_240;
 const END_PORT = 32_768;

@@ -17,11 +17,11 @@ interface ProviderUnderTestOptions {
   readonly clientSecret?: string;
 }
 
-/** What is done wrong. All of it may be changed at any time. */
+/** Wrong answers of the provider. All of them may be changed at any time. */
 export interface ProviderLies {
   /** Every request is answered so. */
   status?: number | undefined;
-  /** In place of what discovery says. */
+  /** In place of the discovery document. */
   metadata?: Readonly<Record<string, unknown>>;
   /** In place of the claims of the ID token. */
   claims?: Readonly<Record<string, unknown>>;
@@ -116,7 +116,7 @@ export async function startProviderUnderTest({
     }
   }
 
-  /** @returns where the browser goes back to. @throws Error on a request that no browser should bring. */
+  /** @returns the address that the browser returns to. @throws Error on a request that no browser should bring. */
   function authorize(query: URLSearchParams): string {
     const redirectUri = query.get('redirect_uri') ?? '';
     if (query.get('client_id') !== clientId || query.get('code_challenge_method') !== 'S256')
@@ -186,9 +186,12 @@ export async function startProviderUnderTest({
     clientSecret,
     lies,
     state,
-    /** What came, with the forms that were sent. */
+    /** Received requests, with their forms. */
     requests,
-    /** Signs the person in at the address that a sign-in begins with. @returns where the browser goes back to. */
+    /**
+     * Signs the person in at the address that a sign-in begins with. @returns the address that the browser returns
+     * to.
+     */
     async authorize(address: string, person: ProviderPersonUnderTest): Promise<URL> {
       state.person = person;
       const back = await fetch(address, { redirect: 'manual' });

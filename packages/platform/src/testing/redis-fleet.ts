@@ -13,13 +13,13 @@ import { runRedisServer, startRedisServer, type RedisServer } from './redis-serv
 export interface RedisFleet {
   /** For `REDIS_URL`. */
   readonly url: string;
-  /** Every server that holds data, whatever its role. */
+  /** Every server that holds data, in any role. */
   readonly nodes: readonly RedisNode[];
   /** The others of them are replicas. */
   readonly masterCount: number;
-  /** Those that are master of something now, as they say themselves. */
+  /** Nodes that are master of some slots at present, by their own answers. */
   masters(): Promise<RedisNode[]>;
-  /** Attached to this master, as it says itself. */
+  /** Attached to this master, by its own answer. */
   replicasOf(master: RedisNode): Promise<RedisNode[]>;
   close(): Promise<void>;
 }
@@ -133,7 +133,7 @@ async function startSentinel(directory: string, masterPort: number): Promise<Red
   await mkdir(directory, { recursive: true });
   const port = await findFreePort();
   const file = join(directory, 'sentinel.conf');
-  // A file, because a Sentinel writes down there what it learns.
+  // A file, because a Sentinel writes its findings there.
   await writeFile(
     file,
     `port ${port}
@@ -172,12 +172,12 @@ function fleetOf(
   };
 }
 
-/** Undefined for one that does not answer, or that is a master of nothing. */
+/** Undefined for one that does not answer, or that is a master without slots. */
 async function roleOf(node: RedisNode): Promise<string | undefined> {
   const answer = await node.command('ROLE').catch(() => undefined);
   if (!Array.isArray(answer)) return undefined;
   if (answer[0] !== 'master') return String(answer[0]);
-  // An old master that has come back says so until it has heard of the new one.
+  // An old master that has come back reports that role until it has heard of the new one.
   const slots = await node.command('CLUSTER', 'SLOTS').catch(() => undefined);
   const isOwner = ([, , [, port]]: readonly [number, number, [string, number]]) =>
     port === node.port;

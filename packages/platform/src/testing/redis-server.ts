@@ -2,8 +2,8 @@
  * A real `redis-server` as a child process, for tests and benchmarks. Also for chaos runs. (A production Redis is the
  * operator's, or `infra/compose.yaml`'s.)
  *
- * Its settings are those that make an acknowledgement worth something: every write is in the
- * append-only file, on disk, before it is confirmed.
+ * Its settings make an acknowledgement durable: every write is in the append-only file, on disk, before it is
+ * confirmed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
@@ -83,7 +83,7 @@ function redisArguments(options: RedisServerOptions, port: number): string[] {
     ...['--appendonly', 'yes', '--appendfsync', options.appendFsync ?? 'always'],
     // The append-only file is the data; snapshots beside it would only cost time.
     ...['--save', ''],
-    // What BullMQ keeps must never be evicted.
+    // BullMQ's keys must never be evicted.
     ...['--maxmemory-policy', 'noeviction'],
     // Debian's build warns of a locale bug on some ARM machines and then refuses to start.
     ...['--daemonize', 'no', '--ignore-warnings', 'ARM64-COW-BUG'],

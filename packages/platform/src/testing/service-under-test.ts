@@ -8,16 +8,16 @@ import type { Readable } from 'node:stream';
 
 interface RunningProcess {
   readonly pid: number;
-  /** What it has logged so far, as parsed lines. */
+  /** Its log until this call, as parsed lines. */
   readonly logs: readonly Record<string, unknown>[];
   /** Resolves with the exit code; null if a signal ended it. */
   readonly ended: Promise<number | null>;
-  /** `SIGKILL` is what a crash looks like, `SIGTERM` what an operator does. */
+  /** `SIGKILL` stands for a crash, `SIGTERM` for a stop by an operator. */
   kill(signal: NodeJS.Signals): Promise<number | null>;
 }
 
 export interface ServiceUnderTest extends RunningProcess {
-  /** The one it says it listens on. */
+  /** The port that its log names. */
   readonly port: number;
   readonly url: string;
 }
@@ -40,7 +40,7 @@ const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
  *
  * @param nodeFlags - of Node, before the file.
- * @param directory - that it runs in, the caller's; absent: one of its own, which is gone after its end.
+ * @param directory - that it runs in, the caller's; by default one of its own, which is gone after its end.
  * @throws Error with the last log lines when it ends first or takes too long.
  */
 export async function startServiceUnderTest(
@@ -116,7 +116,7 @@ export async function beginServiceUnderTest(
     throw new Error(`${mainFile} ${outcome}:\n${lastLines.join('\n')}`);
   };
   const started = start();
-  // Whoever only looks at how it ends waits for nothing else.
+  // A caller that only needs its end does not wait for the start.
   started.catch(() => undefined);
   return { ...running, started };
 }
@@ -124,7 +124,7 @@ export async function beginServiceUnderTest(
 /**
  * Runs a program that ends by itself.
  *
- * @returns its exit code, null if it did not end in time and was killed; and what it said.
+ * @returns its exit code, null if it did not end in time and was killed; and its output.
  */
 export async function runProgramUnderTest(
   mainFile: string,
@@ -159,8 +159,8 @@ const environmentOf = (settings: Readonly<Record<string, string>>) => ({
 });
 
 /**
- * If the tests run on Citus, services keep no queues in Postgres (`scripts/test-services.ts`): those of one database share
- * queues in the Redis of the run.
+ * If the tests run on Citus, services keep no queues in Postgres (`scripts/test-services.ts`): services of one database
+ * share queues in the Redis of the run.
  */
 export function queuesOnCitus(databaseUrl: string | undefined): Readonly<Record<string, string>> {
   const redisUrl = process.env['TEST_QUEUES_REDIS_URL'];

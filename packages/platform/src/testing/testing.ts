@@ -14,5 +14,5 @@ declare module 'vitest' {
 /** Of a Redis with `appendonly yes` and `appendfsync always`. */
 export const testRedisUrl = (): string => inject('testRedisUrl');
 
-/** Makes a prefix for keys and names that nobody else uses. */
+/** Makes a unique prefix for keys and names. */
 export const uniquePrefix = (): string => `test-${randomBytes(6).toString('hex')}`;
