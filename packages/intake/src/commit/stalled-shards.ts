@@ -1,14 +1,15 @@
 /**
- * Shards whose queues stand still: by the commit batch that stands first in each, and by those that are applied after
- * others of the same flush.
+ * Shards whose queues stand still.
  *
- * A worker may hang on one shard while the others go on. Who waits for what was admitted must not wait for that one.
+ * They are found by the commit batch that stands first in each queue, and by batches that are applied after others of
+ * the same flush. A worker may hang on one shard while the others go on. Calls that wait for admitted operations must
+ * not wait for that one.
  *
  * Beside `admission.ts`, which reads the queues.
  */
 import type { QueuedBatch } from '@sluice/platform/queue/queue-heads';
 
-/** Longer than any transaction of a worker that is at work: workers that take nothing for so long are away. */
+/** Longer than any transaction of a busy worker: workers that take no batch for so long are away. */
 export const STALLED_AFTER_MS = 2_000;
 
 interface QueueHeadSince {
@@ -19,7 +20,10 @@ interface QueueHeadSince {
 export class StalledShards {
   /** Until when a shard counts as one that stands still. */
   readonly #untilMs = new Map<number, number>();
-  /** By shard: what stands first in its queue, and since when as far as is known. Undefined: not looked at since progress. */
+  /**
+   * By shard: the first batch of its queue, with the earliest known time of that. Undefined before a look since
+   * progress.
+   */
   #heads: readonly QueueHeadSince[] | undefined;
 
   /** The heads of the queues have been looked at since {@link forgetHeads}. */
@@ -33,7 +37,7 @@ export class StalledShards {
   }
 
   /**
-   * Compares the heads of the queues with those of the look before, and keeps them.
+   * Compares the heads of the queues with the heads of the look before, and keeps them.
    *
    * @param texts - by shard: which commit batches stand first.
    * @param nowMs - milliseconds that never go back.
@@ -61,7 +65,7 @@ export class StalledShards {
       if (nowMs - sinceMs >= STALLED_AFTER_MS) this.add(shard, nowMs);
   }
 
-  /** Those of the batches whose shards do not stand still. */
+  /** The batches whose shards do not stand still. */
   without(batches: readonly QueuedBatch[], nowMs: number): readonly QueuedBatch[] {
     return batches.filter(({ shard }) => (this.#untilMs.get(shard) ?? 0) <= nowMs);
   }

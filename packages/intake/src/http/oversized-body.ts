@@ -1,14 +1,13 @@
 /**
- * A body past the limit of its call: of what it brings only the calls in it are counted, so that the owner of the
- * workspace sees how many are lost.
+ * A body past the limit of its call: only the calls in it are counted.
  *
+ * The workspace's owner then sees how many are lost.
  * ```
  *   piece ─▶ kept while its socket rests ─▶ counted in turns ─▶ the socket goes on
  *      └───▶ no capacity for it: counted at once, kept nowhere
  * ```
- *
- * A body of 15 MB takes 50 ms to count, and its bytes cost the sender nothing: so in turns, and no further piece is read
- * before those that came are counted. Made only for such a body: no other call pays for it.
+ * A body of 15 MB takes 50 ms to count, and its bytes cost the sender nearly zero. So it is counted in turns, and no
+ * further piece is read before the earlier ones are counted. Made only for such a body: no other call pays for it.
  *
  * Before: `exchange.ts` and `body-pieces.ts`. After: `exchange.ts`, which answers.
  */
@@ -57,8 +56,7 @@ export class OversizedBody {
   }
 
   /**
-   * Takes the next piece. Where there is no capacity for what waits to be counted, all of it is counted at once: 15 ms for
-   * 4 MB.
+   * Takes the next piece. Without capacity for waiting pieces, all of it is counted at once: 15 ms for 4 MB.
    *
    * @param bytes - valid until it returns.
    * @param isOver - no further piece is read.

@@ -1,19 +1,14 @@
 /**
- * How many operations of streams are committed at the same time, of all streams of a process.
+ * Bound on stream operations that a process commits at the same time.
  *
  * ```
- *   |<────────── 1,000: workspaces take turns ──────────>|<─ 250: a workspace that has none in flight ─>|
+ *   |<────────── 1,000: workspaces take turns ──────────>|<─ 250: a workspace without a group in flight ─>|
  *   |<── 250 while single calls come ──>|
  * ```
- *
- * A flush carries what waits for it, and a single call waits for the flush before its own and for its own. A flush takes
- * some 6 µs an operation (Redis with `appendfsync always`), so with four full groups in it, of forty streams, the p99 of a
- * single call was 47 ms where it is 10 ms without (`npm run bench -- hostile`). One stream has one group in flight, so it
- * loses nothing; the small groups of many slow streams go together. While single calls come, groups are smaller too
- * (`stream-group.ts`), and as many operations go at a time as one of those has.
- *
- * A full group of one workspace fills all slots. The small group of another one does not wait for it, nor for the full groups
- * that stand before it: some slots are kept for workspaces that have no group in flight.
+ * A full group of one workspace fills all slots. The small group of another one does not wait for it, nor for the full
+ * groups before it: some slots are kept for workspaces without a group in flight. One stream has one group in flight,
+ * so it has no disadvantage; the small groups of many slow streams go together. The reason for the bound is at
+ * `CommitSlots`.
  */
 import { FairQueue } from '../http/fair-queue.ts';
 import type { Turns } from '../http/turns.ts';
@@ -32,12 +27,20 @@ interface Slots {
   takenCount: number;
 }
 
+/**
+ * The slots of one process.
+ *
+ * A flush carries the operations that wait for it, and a single call waits for the flush before its own and for its own. A
+ * flush takes some 6 µs an operation (Redis with `appendfsync always`). With four full groups of forty streams in it, the
+ * p99 of a single call was 47 ms, but 10 ms without them (`npm run bench -- hostile`). While single calls come, groups are
+ * smaller too (`stream-group.ts`), and as many operations go at a time as one of those has.
+ */
 export class CommitSlots {
   readonly #turns: Pick<Turns, 'areCallsComing'>;
   readonly #waiting = new FairQueue<WaitingGroup>();
   readonly #common: Slots = { takenCount: 0 };
   readonly #kept: Slots = { takenCount: 0 };
-  /** Groups in flight, by workspace; none has 0. */
+  /** Groups in flight, by workspace; a workspace with 0 is absent. */
   readonly #groupCounts = new Map<number, number>();
 
   /** @param turns - know whether single calls come, which wait for the same flushes. */
@@ -73,7 +76,7 @@ export class CommitSlots {
     }
   }
 
-  /** As long as the next group fits: none overtakes a large one here. */
+  /** As long as the next group fits: a small one does not overtake a large one here. */
   #beginInTurn(): void {
     const operationCountMax = groupOperationsMax(this.#turns.areCallsComing);
     for (;;) {

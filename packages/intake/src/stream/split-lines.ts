@@ -1,13 +1,15 @@
 /**
- * Bytes in pieces of any size → lines, whole, one after another, in constant memory: what is kept
- * between two pieces is less than one line, and a line past the bound is skipped to its end.
+ * Bytes in pieces of any size → whole lines, one after another.
+ *
+ * It uses constant memory: less than one line is kept between two pieces, and a line past the bound is skipped to its
+ * end.
  *
  * Before: `stream-bytes.ts`. After: `take-stream.ts`.
  */
 
 const NEWLINE = 0x0a;
 
-/** `bytes` are valid until the next `add`; empty where the line is too large. */
+/** `bytes` are valid until the next `add`; empty if the line is too large. */
 export interface Line {
   /** From 1, blank lines too, so that it is the line of the sender's file. */
   readonly number: number;
@@ -52,7 +54,7 @@ export class LineSplitter {
     return position - start;
   }
 
-  /** The next whole line; undefined: more bytes are needed. */
+  /** The next whole line; undefined if more bytes are needed. */
   next(): Line | undefined {
     const end = this.#piece.indexOf(NEWLINE, this.#position);
     if (end < 0) {

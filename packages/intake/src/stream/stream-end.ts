@@ -1,4 +1,6 @@
-/** How a stream ended, as its last line says it: the outcome of the taking, and why there were no more bytes. */
+/**
+ * The end of a stream, as its last line reports it: the outcome of the taking, and the reason why no more bytes came.
+ */
 import { isError } from '@sluice/domain/operations/issue';
 import { INFLATION_RATIO_MAX, type BytesEnd } from './stream-bytes.ts';
 import type { LineIssue } from './stream-group.ts';
@@ -39,7 +41,7 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
         retry_after_seconds: outcome.retryAfterSeconds,
       };
     case 'invalid-encoding':
-      // Where we ended it, the encoding ends too early.
+      // If we ended it, the encoding ends too early.
       if (bytesEnd === undefined || bytesEnd === 'complete') {
         return {
           end: 'invalid_encoding',
@@ -67,7 +69,7 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
   return { end: 'complete' };
 }
 
-/** An issue of a line as its sender is told it. */
+/** An issue of a line as its sender gets it. */
 export const toWire = (issue: LineIssue): object => ({
   line: issue.line,
   code: issue.code,

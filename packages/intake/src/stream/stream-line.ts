@@ -1,5 +1,5 @@
 /**
- * What one line of a stream says: a call like any other, whose faults are issues of this line alone.
+ * The meaning of one line of a stream: a call like any other, whose faults are issues of this line alone.
  *
  * In a stream with an `id`, events without an id of their own get one made from it and the line's number, so that a
  * line sent again is counted once.
@@ -15,17 +15,17 @@ import { readBody, type Body } from '../calls/read-body.ts';
 import type { KeyLook } from '../calls/repeated-key.ts';
 import type { Line } from './split-lines.ts';
 
-/** What all lines of a stream have in common. */
+/** Facts that all lines of a stream share. */
 export interface LineOrigin {
   readonly call: Call;
   readonly workspace: Workspace;
   readonly isStrict: boolean;
   readonly mayRepeatKey: KeyLook;
-  /** The sender's name for the stream; undefined: none. */
+  /** The sender's name for the stream; undefined if it has no name. */
   readonly id: string | undefined;
 }
 
-/** @param newId - for events without an id, where the stream has none. */
+/** @param newId - for events without an id, in a stream without one. */
 export function readLine(
   origin: LineOrigin,
   line: Line,
@@ -54,7 +54,7 @@ export function readLine(
   return call.parse(body.value, context, []);
 }
 
-/** True where a line has nothing but white space, and says nothing. */
+/** True if a line has only white space, which has no meaning. */
 export function isBlank(bytes: Uint8Array): boolean {
   for (const byte of bytes) {
     if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;

@@ -1,8 +1,8 @@
 /**
- * The speed at which one stream is read at most. A sender that is faster waits; it is never refused for it.
+ * Maximum reading speed of one stream. A sender that is faster waits; it is never refused for it.
  *
- * Compressed bytes cost their sender a thousandth of their size, and a blank line costs a byte, so neither the size
- * of a request nor its operations bound the work. Both bounds are above what one process takes of real lines (about
+ * Compressed bytes cost their sender a thousandth of their size, and a blank line costs a byte, so neither the size of
+ * a request nor its operations bound the work. Both bounds are above the speed of one process with real lines (about
  * 100,000 a second of 200 bytes each on one core, `benchmarks/`).
  */
 
@@ -23,7 +23,7 @@ export class StreamPace {
     this.#paidUntilMs = monotonicNow() - BURST_MS;
   }
 
-  /** Counts what was read, blank lines too. */
+  /** Counts the read bytes and lines, blank lines too. */
   spend(sizeBytes: number, lineCount: number): void {
     const seconds = Math.max(
       sizeBytes / INFLATED_BYTES_PER_SECOND_MAX,
@@ -33,7 +33,7 @@ export class StreamPace {
       Math.max(this.#paidUntilMs, this.#monotonicNow() - BURST_MS) + seconds * 1_000;
   }
 
-  /** Milliseconds until more may be read; 0 or less: now. */
+  /** Milliseconds until more may be read; 0 or less if it may be read now. */
   waitMs(): number {
     return this.#paidUntilMs - this.#monotonicNow();
   }

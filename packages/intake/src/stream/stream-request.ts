@@ -1,6 +1,6 @@
 /**
- * What a stream begins with: whose it is, what it is called, at which line it goes on. Read before its first byte;
- * its credentials are checked again for each group that is taken.
+ * Begin of a stream: its workspace, its name, and the line at which it goes on. Read before its first byte; its credentials are
+ * checked again for each group that is taken.
  *
  * Before: `stream-exchange.ts`. After: `take-stream.ts`.
  */
@@ -10,7 +10,7 @@ import { hintOf, type KeyRing } from '../auth/authenticate.ts';
 import { streamCalls } from '../calls/calls.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
 
-/** Who is let in. */
+/** Dependencies of the check of credentials. */
 export interface StreamGate extends Pick<
   StreamDependencies,
   'recordUnauthorized' | 'recordRefusal'
@@ -100,7 +100,7 @@ export function readStreamRequest(
   };
 }
 
-/** One look into memory: the ring remembers the headers of those that it knows. */
+/** One look into memory: the ring remembers the headers of known credentials. */
 export function isStillAuthorized(
   { keys, recordUnauthorized }: StreamGate,
   authorization: string,

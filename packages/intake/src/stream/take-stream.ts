@@ -1,20 +1,14 @@
 /**
- * The use case of a stream (`POST /v1/stream`): newline-delimited calls of any number on one request,
- * taken in groups, each acknowledged once it is durable.
- *
+ * The use case of a stream (`POST /v1/stream`): newline-delimited calls of any number on one request, taken in groups,
+ * each acknowledged once it is durable.
  * ```
  *   lines ─▶ group (building) ─▶ group (in flight) ─▶ acknowledged: {"line":N,"issues":[…]}
  *              at most one           at most one
  * ```
- *
- * - Group commit as in `batcher.ts`: what came while the last group was being made durable is the next group; no
- *   timer. Only one is in flight, so nothing after a failed line is taken before it, and "durable up to line N" has
- *   no holes.
- * - A group that fills while the one before is in flight stops the reading: the sender waits.
- * - A bad line is an issue of its group and its neighbours are taken. In strict mode it ends the
- *   stream, after what came before it.
- * - What was received and not acknowledged may or may not have been taken, and may be sent again
- *   (`stream-line.ts`).
+ * Group commit as in `batcher.ts`: lines that came while the last group was being made durable are the next group,
+ * without a timer. A bad line is an issue of its group and its neighbours are taken. In strict mode it ends the stream,
+ * after the lines before it. Unacknowledged lines may or may not have been taken, and may be sent again
+ * (`stream-line.ts`).
  *
  * Before: `stream-exchange.ts`, `split-lines.ts`, `stream-line.ts`. After: `batcher.ts`.
  */
@@ -41,7 +35,7 @@ export interface StreamRequest extends LineOrigin {
   readonly trace: Pick<StreamTrace, 'mark'> | undefined;
 }
 
-/** Every line up to this one is durable, or is among these issues or those of an earlier one. */
+/** Every line up to this one is durable, or is among these issues or the issues of an earlier one. */
 export interface Acknowledgement {
   readonly line: number;
   readonly issues: readonly LineIssue[];
@@ -50,13 +44,13 @@ export interface Acknowledgement {
 /** How the taking ended; the caller knows why there were no more bytes. */
 export type StreamOutcome =
   | { readonly outcome: 'read-to-end' }
-  /** Strict mode: a line was refused. It and what came after it are not taken. */
+  /** Strict mode: a line was refused. It and the lines after it are not taken. */
   | { readonly outcome: 'rejected'; readonly issues: readonly LineIssue[] }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
   | { readonly outcome: 'inflation-ratio-exceeded' }
-  /** The key is no longer in force. What came after the last acknowledged line is not taken. */
+  /** The key is no longer in force. Lines after the last acknowledged one are not taken. */
   | { readonly outcome: 'unauthorized' }
-  /** What came after the last acknowledged line could not be made durable. */
+  /** Lines after the last acknowledged one could not be made durable. */
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
 
 export interface StreamDependencies extends AcceptDependencies {
@@ -74,15 +68,15 @@ export interface StreamPort {
   readonly acknowledge: (acknowledgement: Acknowledgement) => void;
   /** Resolves when the sender has capacity for more acknowledgements. */
   readonly writable: () => Promise<void>;
-  /** This process stops: nothing more comes, and the stream must end soon. */
+  /** This process stops: no more bytes come, and the stream must end soon. */
   readonly isStopping: () => boolean;
-  /** The sender has said that it was all: what came after the last newline is a line too, and no half of one. */
+  /** The sender has ended the body: the bytes after the last newline are a whole line too. */
   readonly isComplete: () => boolean;
-  /** Nobody is there any more: what is not in flight is dropped. */
+  /** The sender is gone: lines that are not in flight are dropped. */
   readonly isCut: () => boolean;
   /** Its key is in force; asked for each group, since a stream may stay open for days. */
   readonly isAuthorized: () => boolean;
-  /** Nothing more is wanted: a pending read ends. */
+  /** No more lines are wanted: a pending read ends. */
   readonly stopReading: () => void;
 }
 
@@ -92,7 +86,12 @@ const CAPACITY_RETRY_MS = 50;
 /** A piece of a few lines is read at once; it takes a tenth of a millisecond. */
 const SMALL_PIECE_SIZE_BYTES_MAX = 4_096;
 
-/** Takes lines until there are no more, or one of the outcomes ends it. Everything taken is acknowledged when it resolves. */
+/**
+ * Takes lines until there are no more, or one of the outcomes ends it. Everything taken is acknowledged when it resolves.
+ *
+ * One group is in flight at most, so no line after a failed one is taken before it, and "durable up to line N" has no holes.
+ * A group that fills while the one before is in flight stops the reading: the sender waits.
+ */
 export async function takeStream(
   deps: StreamDependencies,
   request: StreamRequest,
@@ -176,7 +175,7 @@ class StreamTaker {
     this.#pace.spend(sizeBytes, lineCount);
   }
 
-  /** Lines without any byte count as lines, and need nothing else. */
+  /** Lines without any byte count as lines, and need no other work. */
   #passEmpty(splitter: LineSplitter): number {
     const group = this.#group;
     const count = splitter.passEmpty(GROUP_LINES_MAX - 1 - group.lineCount);
@@ -190,7 +189,7 @@ class StreamTaker {
     return this.#pace.wait(this.#deps.pause, () => this.#isDone() || this.#port.isStopping());
   }
 
-  /** Nothing more is read: it has ended, or nobody is there. */
+  /** The reading is over: it has ended, or the sender is gone. */
   #isDone(): boolean {
     return this.#ending !== undefined || this.#port.isCut();
   }
@@ -230,14 +229,14 @@ class StreamTaker {
     group.lineCount++;
   }
 
-  /** A full group waits until nothing is in flight, and for the sender to read. */
+  /** A full group waits for the end of the one in flight, and for the sender to read. */
   async #handOver(): Promise<void> {
     while (this.#inFlight !== undefined && !this.#ending) await this.#inFlight;
     this.#startCommit();
     await this.#port.writable();
   }
 
-  /** Commits what is there unless something is in flight; the end of that calls this again. */
+  /** Commits the waiting lines unless a group is in flight; the end of that calls this again. */
   #startCommit(): void {
     if (this.#inFlight !== undefined || this.#group.lineCount === 0 || this.#isOver()) return;
     if (!this.#port.isAuthorized()) {
@@ -272,14 +271,14 @@ class StreamTaker {
     const { workspace, trace } = this.#request;
     const keepsOperations =
       trace !== undefined || batcher.isTraced || tail?.isTailed(workspace.environmentId) === true;
-    // Those that keep operations are not used again: the tail may be closed by then.
+    // Writers that keep operations are not used again: the tail may be closed by then.
     const operations = keepsOperations
       ? new OperationWriter(true)
       : (this.#writers.pop() ?? new OperationWriter(false));
     return { operations, issues: [], sizeBytes: 0, line, lineCount: 0 };
   }
 
-  /** Tells whoever watches the workspace. */
+  /** Publishes to readers of the workspace's live tail. */
   #publish({ operations, issues }: Group): void {
     const { call, workspace } = this.#request;
     const { tail, now } = this.#deps;
@@ -289,7 +288,7 @@ class StreamTaker {
     tail.publish(workspace.environmentId, tailed.lines({ outcome: 'accepted' }));
   }
 
-  /** Something failed, its key is gone or nobody is there: nothing more is begun. */
+  /** A commit failed, its key is gone or the sender is: no further commit begins. */
   #isOver(): boolean {
     const ending = this.#ending?.outcome;
     return ending === 'overloaded' || ending === 'unauthorized' || this.#port.isCut();
@@ -300,7 +299,7 @@ class StreamTaker {
     if (operationCount === 0) return true;
     const { commitSlots, waitingSlots, batcher } = this.#deps;
     const { environmentId } = this.#request.workspace;
-    // What waits to be admitted must not keep the place of others.
+    // A group that waits to be admitted must not keep the place of others.
     const slots = batcher.mustWait(environmentId) ? waitingSlots : commitSlots;
     const release = await slots.take(environmentId, operationCount);
     try {
