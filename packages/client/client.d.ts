@@ -1,5 +1,5 @@
 /**
- * Typed client of Sluice. Paths, bodies and answers are those of the description that the API serves at `/openapi.json`.
+ * Typed client of Sluice. Paths, bodies and answers come from the description that the API serves at `/openapi.json`.
  *
  * ```
  * const api = createApiClient({ url: 'http://localhost:3000', token: process.env.SLUICE_KEY });
@@ -11,7 +11,7 @@ import type { ApiPath, components, IntakePath, paths } from './schema.js';
 
 export type { ApiPath, components, IntakePath, operations, paths } from './schema.js';
 
-/** What every failure has for a body. */
+/** The body of every failure. */
 export type Problem = components['schemas']['Problem'];
 
 export type ApiClient = Client<Pick<paths, ApiPath>>;
@@ -23,7 +23,7 @@ interface Options extends Pick<ClientOptions, 'fetch'> {
 }
 
 export interface ApiClientOptions extends Options {
-  /** A key of a workspace, or a token of an account. Absent: whoever asks is signed in by a cookie. */
+  /** A key of a workspace, or a token of an account. Absent if the user is signed in by a cookie. */
   readonly token?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface TrackOptions extends Options {
   readonly apiKey: string;
 }
 
-/** A client of the API. Each POST and PUT has an `Idempotency-Key`, so what is sent again is done once. */
+/** A client of the API. Each POST and PUT has an `Idempotency-Key`, so a call that is sent again takes effect once. */
 export function createApiClient(options: ApiClientOptions): ApiClient;
 
 /** A client of intake: of the Pipelines API with a write key, of the Track API with a site id and its key. */
@@ -52,16 +52,19 @@ export function createIntakeClient(options: PipelinesOptions | TrackOptions): In
 export class CallFailed extends Error {
   /** Of HTTP. */
   readonly status: number;
-  /** As `docs/reference/errors.md` lists it; undefined where what answered is not Sluice. */
+  /** As `docs/reference/errors.md` lists it; undefined if the answer is not Sluice's. */
   readonly code: string | undefined;
-  /** For whoever looks after the installation. */
+  /** For the operator of the installation. */
   readonly requestId: string | undefined;
   readonly problem: Problem | undefined;
-  /** Seconds after which it may be sent again, where the answer says so. */
+  /** Seconds after which it may be sent again, if the answer has them. */
   readonly retryAfterSeconds: number | undefined;
 }
 
-/** @returns the body of the answer. @throws CallFailed, and what `fetch` throws */
+/**
+ * @returns the body of the answer.
+ * @throws CallFailed, and the errors of `fetch`
+ */
 export function resultOf<Data>(
   call: Promise<{ data?: Data; error?: unknown; response: Response }>,
 ): Promise<Data>;

@@ -99,6 +99,6 @@ verifyDelivery({}, '', 1);
 `,
   );
   const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--types', ''];
-  // It says what is wrong on stdout, and fails.
+  // It writes the faults to stdout, and fails.
   expect((await run(TSC, [...flags, 'receiver.ts'], { cwd: folder })).stdout).toBe('');
 });

@@ -239,7 +239,7 @@ test.runIf(isThere('go', 'version'))(
     await copyFile(join(PORTS, 'verify_delivery.go'), join(folder, 'verify_delivery.go'));
     await writeFile(join(folder, 'verify_delivery_test.go'), GO_DRIVER);
     await writeFile(join(folder, 'go.mod'), 'module sluice\n\ngo 1.18\n');
-    // Nothing of it is on the network.
+    // It works without the network.
     const env = { ...process.env, GOPROXY: 'off', GOFLAGS: '-mod=mod', GOTOOLCHAIN: 'local' };
     await run('go', ['test', './...'], { cwd: folder, env });
     const { default: found } = (await import(join(folder, 'judged.json'), {
