@@ -101,3 +101,19 @@ test('a build leaves no process behind', async () => {
     })
     .toEqual([]);
 });
+
+// One script brings all screens, so none has a script of its own.
+test('the portal loads 90 KB of script at most, and a screen 40 KB beside the first one', async () => {
+  const assets = join(await buildConsole(), 'assets');
+  const sizes = await Promise.all(
+    (await readdir(assets))
+      .filter((name) => name.endsWith('.js'))
+      .map(async (name) => ({ name, size: (await readFile(join(assets, `${name}.gz`))).length })),
+  );
+  const sizeOf = (name: string): number =>
+    sizes.find((each) => each.name.startsWith(`${name}-`))?.size ?? Infinity;
+  expect(sizeOf('main')).toBeLessThanOrEqual(150_000);
+  expect(sizeOf('portal')).toBeLessThanOrEqual(90_000);
+  const ofScreens = sizes.filter(({ name }) => !/^(?:main|portal)-/.test(name));
+  expect(ofScreens.filter(({ size }) => size > 40_000)).toEqual([]);
+});

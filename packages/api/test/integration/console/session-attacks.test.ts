@@ -5,6 +5,7 @@ import { expectProblem } from '../../support/error-shapes.ts';
 import { OPENERS } from '../support/access-table.ts';
 import { listOperations, fillPath, WORDS_IN_PATHS } from '../support/every-operation.ts';
 import { cookieOf, ORIGIN, startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { secondFactorsOf } from '../support/second-factor-world.ts';
 import { insertOwned, ownedBody } from '../support/tenant-world.ts';
 
 let world: ConsoleWorld;
@@ -71,15 +72,31 @@ test('what a form can send is refused', async () => {
   expectProblem(answer, 415, 'unsupported_media_type');
 });
 
-test('a cookie that was put into a browser beforehand opens nothing after a sign-in', async () => {
-  const attacker = await signInTo('b');
+// Session fixation.
+test('a session id that was set before a sign-in is never the one after it', async () => {
+  const { give, enrolled } = secondFactorsOf(() => world);
   const planted = `sluice-80=${world.api.a.accountId}.${'A'.repeat(43)}`;
   const victim = await world.insertUser(world.api.a, 'member');
-  for (const before of [attacker.cookie, planted]) {
-    const code = await world.mailedCode(victim.email);
-    const answer = await world.giveCode(victim.email, code, before);
+  const ofTwo = await enrolled();
+  const [recovery = ''] = ofTwo.codes;
+  const half = await world.signIn(ofTwo.email);
+  const byCode = async (before: string) =>
+    world.giveCode(victim.email, await world.mailedCode(victim.email), before);
+  const byToken = (cookie: string) =>
+    world.call('POST', '/console/session', { cookie, body: { token: world.api.a.token } });
+  const signIns = [
+    [(await signInTo('b')).cookie, byCode],
+    [planted, byCode],
+    [(await signInTo('b')).cookie, byToken],
+    [planted, byToken],
+    [half, (before: string) => give(before, { recovery_code: recovery })],
+  ] as const;
+  for (const [before, signIn] of signIns) {
+    const answer = await signIn(before);
     expect(answer.statusCode).toBe(204);
-    expect(cookieOf(answer)).not.toBe(before);
+    const after = cookieOf(answer);
+    expect(after).not.toBe(before);
+    expect((await world.call('GET', '/console/me', { cookie: after })).statusCode).toBe(200);
     expectProblem(await world.call('GET', '/console/me', { cookie: before }), 401, 'unauthorized');
   }
 });
