@@ -11,6 +11,10 @@ const NAME_LENGTH_MAX = 100;
 const LINE_LENGTH_MAX = 200;
 /** RFC 5321, and the size limit of `users_by_email`. */
 const EMAIL_LENGTH_MAX = 254;
+/** For the description, in words of every engine of patterns. */
+const ONE_LINE = String.raw`^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$`;
+/** For the description of a body whose fields are all optional. */
+const SOME_FIELD = { minProperties: 1 };
 
 /** One line of plain text: without characters that would end a line of a mail's head or of a log. */
 const line = (lengthMax: number) =>
@@ -19,7 +23,8 @@ const line = (lengthMax: number) =>
     .min(1)
     .refine((value) => !/\p{Cc}|[\u2028\u2029]/u.test(value), {
       error: 'must be one line without control characters',
-    });
+    })
+    .meta({ pattern: ONE_LINE });
 
 export const name = line(NAME_LENGTH_MAX);
 
@@ -44,7 +49,10 @@ const timezone = text(64)
   .refine(isTimezone, {
     error: 'must be the name of an IANA time zone, such as Europe/Berlin',
   })
-  .meta({ description: 'The name of an IANA time zone, such as `Europe/Berlin`.' });
+  .meta({
+    pattern: '^[A-Za-z]',
+    description: 'The name of an IANA time zone, such as `Europe/Berlin`.',
+  });
 
 const accountSettings = z
   .strictObject({
@@ -59,7 +67,8 @@ const accountSettings = z
   })
   .refine((given) => Object.keys(given).length > 0, {
     error: 'must have at least one field to change',
-  });
+  })
+  .meta(SOME_FIELD);
 
 export const updateAccountInput = z.strictObject({ account: accountSettings }).meta({
   id: 'UpdateAccountRequest',
@@ -68,14 +77,17 @@ export const updateAccountInput = z.strictObject({ account: accountSettings }).m
 
 const PORTAL_ORIGIN_COUNT_MAX = 20;
 /** It goes into a header of the page as it is, so it may only have scheme, host and port. */
-const embeddingOrigin = text(300).superRefine((given, context) => {
-  const url = URL.parse(given);
-  const refuse = (message: string) => context.addIssue({ code: 'custom', message });
-  if (url?.origin !== given || !/^https?:\/\/[\w.:[\]-]+$/.test(given))
-    refuse('must be an origin in lower case, such as https://app.example.com, without a path');
-  else if (url.protocol !== 'https:' && !isOfThisMachine(url.host))
-    refuse('must begin with https://; http:// is for this machine alone');
-});
+const ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
+const embeddingOrigin = text(300)
+  .superRefine((given, context) => {
+    const url = URL.parse(given);
+    const refuse = (message: string) => context.addIssue({ code: 'custom', message });
+    if (url?.origin !== given || !ORIGIN.test(given))
+      refuse('must be an origin in lower case, such as https://app.example.com, without a path');
+    else if (url.protocol !== 'https:' && !isOfThisMachine(url.host))
+      refuse('must begin with https://; http:// is for this machine alone');
+  })
+  .meta({ pattern: ORIGIN.source });
 
 export const updateEnvironmentInput = z
   .strictObject({
@@ -92,7 +104,8 @@ export const updateEnvironmentInput = z
       })
       .refine((given) => Object.keys(given).length > 0, {
         error: 'must have at least one field to change',
-      }),
+      })
+      .meta(SOME_FIELD),
   })
   .meta({
     id: 'UpdateEnvironmentRequest',
@@ -117,7 +130,7 @@ const addressInput = z
       .meta({ description: 'Required where the country has them.' }),
     country: text(2)
       .refine(isCountry, { error: 'must be an ISO 3166-1 alpha-2 code, such as US' })
-      .meta({ description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),
+      .meta({ pattern: '^[A-Z]{2}$', description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),
     tax_id: z
       .strictObject({
         type: line(30).meta({

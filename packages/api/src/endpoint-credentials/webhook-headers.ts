@@ -14,6 +14,7 @@ const HEADER_COUNT_MAX = 20;
 const HEADER_NAME_LENGTH_MAX = 100;
 const HEADER_VALUE_LENGTH_MAX = 2_000;
 const HEADERS_LENGTH_MAX = 8_000;
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** No character of a header's value: a hint that comes back is known for one. */
 export const HIDDEN = '••••';
 const HINT_LENGTH = 4;
@@ -69,7 +70,10 @@ export const headersInBody = z
   })
   .meta({
     type: 'object',
-    additionalProperties: { type: 'string' },
+    additionalProperties: {
+      ...{ type: 'string', minLength: 1, maxLength: HEADER_VALUE_LENGTH_MAX },
+      pattern: HEADER_VALUE.source,
+    },
     description:
       'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends. Values are not shown again, so a change names all of them with their values; without `headers` all stay.',
     maxProperties: HEADER_COUNT_MAX,
@@ -141,7 +145,7 @@ function whyNoHeader(lowerCase: string, value: string): string | undefined {
     return 'is the hint that is shown in place of the value; send the value, or leave out `headers` to keep all of them';
   if (value.length > HEADER_VALUE_LENGTH_MAX)
     return `must be at most ${HEADER_VALUE_LENGTH_MAX} characters long`;
-  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value))
+  if (!HEADER_VALUE.test(value))
     return 'must be visible ASCII characters, with blanks only between them';
   return undefined;
 }

@@ -33,6 +33,8 @@ export const objectFilter = z
   .meta({
     type: 'object',
     additionalProperties: true,
+    minProperties: 1,
+    maxProperties: 1,
     description:
       'One of `and` or `or` (a list of filters), `not` (one filter), or `object_attribute`: `{field, operator, value, type_id}` with the operator `eq` (compared as text) or `exists`. `object_id` is a field too.',
   });

@@ -129,7 +129,10 @@ export function registerObjects(
               .union([z.int(), z.string().regex(/^\d{1,10}$/)])
               .transform(Number)
               .refine((id) => id >= 1 && id <= INTEGER_MAX, { error: 'must be a positive int32' })
-              .meta({ type: 'integer', description: 'A number, or one as text.' }),
+              .meta({
+                ...{ type: 'integer', minimum: 1, maximum: INTEGER_MAX },
+                description: 'A number, or one as text.',
+              }),
             filter: objectFilter,
           })
           .meta({

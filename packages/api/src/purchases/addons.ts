@@ -42,7 +42,8 @@ function addonsRequestOf({ addons }: Catalogue) {
           .max(ADDON_COUNT_MAX)
           .refine((skus) => new Set(skus).size === skus.length, {
             error: 'must not name a price twice',
-          }),
+          })
+          .meta({ uniqueItems: true }),
         remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
       }),
     })

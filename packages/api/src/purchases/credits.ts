@@ -50,6 +50,7 @@ const purchaseRequestOf = ({ credits }: Catalogue) => {
       error: 'must name exactly one credit type: llm or builder',
     })
     .meta({
+      ...{ minProperties: 1, maxProperties: 1 },
       requestExamples: types.map((type) => ({ [type]: { quantity: credits[type].multiple } })),
     });
 };

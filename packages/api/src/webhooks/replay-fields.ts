@@ -45,7 +45,10 @@ const criteria = z.object({
       error: 'must hold one of id, email, svc_id',
     })
     .optional()
-    .meta({ description: 'Whom the event was about: one of the identifiers that its body names.' }),
+    .meta({
+      ...{ minProperties: 1, maxProperties: 1 },
+      description: 'Whom the event was about: one of the identifiers that its body names.',
+    }),
 });
 
 /** The body that asks for one. */

@@ -52,7 +52,11 @@ const filterValue = z
     z.boolean(),
   ])
   .transform(String)
-  .meta({ type: ['string', 'number', 'boolean'] });
+  .meta({
+    type: ['string', 'number', 'boolean'],
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+  });
 
 const attributeFilter = z
   .object({
