@@ -1,16 +1,18 @@
 /**
  * `npm run screenshots`: pictures of the web console for the documentation, of a demo that is started for them in a
- * temporary directory. Needs a Chromium (`CHROMIUM_PATH`, or one on the PATH). Writes `docs/images/console-….png`.
+ * temporary directory. Needs a Chromium (`CHROMIUM_PATH`, or one on the PATH). Writes `docs/images/console-….png`, and
+ * the page that shows them (`console-pictures.ts`).
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { chromium, type Page } from 'playwright-core';
+import { type PictureName, PICTURES, PICTURES_PAGE, picturesPage } from './console-pictures.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const IMAGES = join(ROOT, 'docs/images');
@@ -23,6 +25,23 @@ const PORTS = {
 const INTAKE = `http://127.0.0.1:${PORTS.INTAKE_PORT}`;
 const API = `http://127.0.0.1:${PORTS.API_PORT}`;
 const RECEIVER_PORT = 18_099;
+
+/** Taken in dark colours too, for the README and the guide. */
+const IN_BOTH: ReadonlySet<PictureName> = new Set(['live', 'webhook']);
+
+/** How to open each screen, and the text that shows it is complete. */
+const SCREENS: Readonly<Record<PictureName, { readonly path: string; readonly shown: string }>> = {
+  overview: { path: '/', shown: 'Overview' },
+  live: { path: '/live', shown: 'listening' },
+  event: { path: '/events/order-ada', shown: 'Order Completed' },
+  issues: { path: '/issues', shown: 'invalid' },
+  webhook: { path: '/webhooks/2', shown: 'Delivery 1 gets 500' },
+  person: { path: '/people/ada', shown: 'ada@example.com' },
+  audit: { path: '/audit', shown: 'Data warehouse' },
+  billing: { path: '/billing', shown: 'Credits' },
+  fleet: { path: '/fleet', shown: 'intake' },
+  reference: { path: '/docs/reporting-webhooks/createReportingWebhook', shown: 'curl' },
+};
 
 const directory = await mkdtemp(join(tmpdir(), 'sluice-screenshots-'));
 const demo = spawn(
@@ -48,6 +67,7 @@ try {
   await isReady();
   await fill();
   await takePictures();
+  await writeFile(join(ROOT, PICTURES_PAGE), picturesPage());
 } finally {
   receiver.close();
   receiver.closeAllConnections();
@@ -94,7 +114,10 @@ async function fill(): Promise<void> {
   for (const userId of ['ada', 'grace', 'lin', 'edsger', 'barbara', 'alan']) {
     const traits = { email: `${userId}@example.com`, plan: 'pro', unsubscribed: false };
     await send('/v1/identify', { userId, traits });
-    await send('/v1/track', { userId, event: 'Order Completed', properties: { total: 12 } });
+    await send('/v1/track', {
+      ...{ userId, event: 'Order Completed', messageId: `order-${userId}` },
+      properties: { total: 12 },
+    });
   }
 }
 
@@ -103,25 +126,27 @@ async function takePictures(): Promise<void> {
   const browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] });
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await browser.newPage({ viewport: { width: 1200, height: 720 }, colorScheme });
-    const picture = (name: string) =>
-      page.screenshot({ path: join(IMAGES, `console-${name}-${colorScheme}.png`) });
     await page.goto(API);
     await page.getByRole('button', { name: 'Open the demo' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    await page.goto(`${API}/live`);
-    await page.getByText('listening').waitFor();
-    await showCalls(page, colorScheme === 'light' ? 'barbara' : 'grace');
-    await picture('live');
-    await page.goto(`${API}/webhooks/2`);
-    await page.getByText(/^Delivery 1 gets 500/).waitFor();
-    await page.locator('.badge', { hasText: 'retrying' }).first().waitFor();
-    await picture('webhook');
+    for (const { name } of PICTURES) {
+      if (colorScheme === 'dark' && !IN_BOTH.has(name)) continue;
+      const { path, shown } = SCREENS[name];
+      await page.goto(`${API}${path}`);
+      await page.locator('main').getByText(shown).first().waitFor();
+      if (name === 'live') await showCalls(page, colorScheme === 'light' ? 'barbara' : 'grace');
+      if (name === 'webhook')
+        await page.locator('.badge', { hasText: 'retrying' }).first().waitFor();
+      await page.waitForLoadState('load');
+      await page.waitForFunction(() => document.querySelector('.waiting') === null);
+      await page.screenshot({ path: join(IMAGES, `console-${name}-${colorScheme}.png`) });
+    }
     await page.close();
   }
   await browser.close();
 }
 
-/** @param leaving - who unsubscribes, which is reported once. */
+/** @param leaving - the person who unsubscribes, once. */
 async function showCalls(page: Page, leaving: string): Promise<void> {
   for (const [userId, event] of [
     ['ada', 'Order Completed'],
