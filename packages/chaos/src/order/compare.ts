@@ -151,9 +151,11 @@ function comparePerson(
   compareAll('device', person.devices, found.devices);
   compareAll('relationship', person.relationships, found.relationships);
   const eventsOf = (events: FoundPerson['events']): Record<string, unknown> =>
-    Object.fromEntries(events.map(({ type, name, data }) => [name, { type, data }]));
+    Object.fromEntries(
+      events.map((event) => [labelOf(event), { type: event.type, data: event.data }]),
+    );
   compareAll('event', eventsOf(person.events), eventsOf(found.events));
-  if (new Set(found.events.map(({ name }) => name)).size < found.events.length)
+  if (new Set(found.events.map(labelOf)).size < found.events.length)
     differences.push({ kind: 'event stored twice', words: `${who} has an event twice` });
   return differences.map((difference) => {
     const [, name = ''] = /^event (\S+) of .* is missing/.exec(difference.words) ?? [];
@@ -166,6 +168,10 @@ function comparePerson(
       : difference;
   });
 }
+
+/** Events of an application have the names of their commands, and each its own data. */
+const labelOf = ({ name, data }: FoundPerson['events'][number]): string =>
+  /^e\d+$/.test(name) ? name : `${name}/${textOf(data)}`;
 
 /** A call sent after another's answer comes after it in the activity log too. */
 function compareOrder(

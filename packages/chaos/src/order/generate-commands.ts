@@ -4,11 +4,14 @@
  */
 import fc from 'fast-check';
 import { DELIVERIES, OBJECTS, type MakeBody, type Names } from './generate-items.ts';
+import { personOrVisitor } from './generate-relations.ts';
+import type { Body } from './model/call.ts';
 
-const tokenOf = (name: string): string => `${name.toLowerCase()}-t`.replace(/~p|#/, '~d');
+const tokenOf = (name: string): string => `${name.toLowerCase()}-t`.replace(/~[pa]|#/, '~d');
 
 /** Track calls whose name is a command. */
-export function semanticEvent({ any, email, anonymous }: Names): fc.Arbitrary<MakeBody> {
+export function semanticEvent(names: Names): fc.Arbitrary<MakeBody> {
+  const { any, email } = names;
   const ofPerson = fc
     .tuple(
       any,
@@ -23,20 +26,31 @@ export function semanticEvent({ any, email, anonymous }: Names): fc.Arbitrary<Ma
     )
     .map(([userId, event]) => () => ({ type: 'track', userId, event }));
   const ofDevice = fc
-    .tuple(any, fc.constantFrom('Device Created or Updated', 'Device Deleted'))
-    .map(([userId, event]) => (number: number) => ({
+    .tuple(
+      personOrVisitor(names),
+      fc.constantFrom(
+        'Device Created or Updated',
+        'Device Created or Updated',
+        'Device Deleted',
+        'Application Opened',
+        'Application Uninstalled',
+      ),
+    )
+    .map(([ids, event]) => (number: number) => ({
       type: 'track',
-      userId,
+      ...ids,
       event,
       properties: event === 'Device Deleted' ? {} : { v: String(number) },
-      context: { device: { token: tokenOf(userId), type: 'android' } },
+      context: {
+        device: {
+          token: tokenOf((ids['userId'] ?? ids['anonymousId']) as string),
+          type: 'android',
+        },
+      },
     }));
   const ofRelationship = fc
     .tuple(
-      fc.oneof(
-        any.map((userId) => ({ userId })),
-        anonymous.map((anonymousId) => ({ anonymousId })),
-      ),
+      personOrVisitor(names),
       OBJECTS,
       fc.constantFrom('Relationship Deleted', 'Relationship Deleted', 'Object Deleted'),
     )
@@ -63,12 +77,18 @@ export function semanticEvent({ any, email, anonymous }: Names): fc.Arbitrary<Ma
 }
 
 /** Entities that remove a person, free their names, or change their devices; and the end of an object. */
-export function commandItem({ withPhone }: Names): fc.Arbitrary<MakeBody> {
+export function commandItem({ withPhone, anonymous }: Names): fc.Arbitrary<MakeBody> {
   const ofPerson = fc
     .tuple(withPhone, fc.constantFrom('delete', 'delete', 'suppress', 'unsuppress', 'unsuppress'))
     .map(([identifiers, action]) => () => ({ type: 'person', action, identifiers }));
   const ofDevice = fc
-    .tuple(withPhone, fc.constantFrom('add_device', 'add_device', 'delete_device'))
+    .tuple(
+      fc.oneof(
+        { weight: 3, arbitrary: withPhone },
+        { weight: 1, arbitrary: anonymous.map((each): Body => ({ anonymous_id: each })) },
+      ),
+      fc.constantFrom('add_device', 'add_device', 'delete_device'),
+    )
     .map(([identifiers, action]) => (number: number) => {
       const token = tokenOf(Object.values(identifiers)[0] as string);
       const added = { token, platform: 'ios', attributes: { v: String(number) } };

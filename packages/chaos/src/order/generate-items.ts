@@ -140,10 +140,12 @@ export const importOf = ({ id, email }: Names): fc.Arbitrary<MakeCall> =>
     }));
 
 const PREFERENCE = 'svc_subscription_preferences.topics.topic_1';
+/** A call changes the preferences that it names. */
+const WHOLE_PREFERENCES = [
+  { topics: { topic_1: true, topic_2: false } },
+  { channels: { email: false, sms: true } },
+];
 const CREATED_AT_FIRST = 1_600_000_000;
-
-/** The model has no `_timestamp` of visitors. */
-export const withoutTime = ({ _timestamp, ...others }: Body): Body => others;
 
 /** A call by svc_id may take an email away. */
 const REMOVED_EMAILS = fc.option(fc.constantFrom(null, ''), { freq: 8, nil: undefined });
@@ -153,7 +155,15 @@ export const attributes = fc
   .record({
     written: fc.subarray(['plan', 'city', 'step'], { minLength: 0, maxLength: 2 }),
     hasCreatedAt: fc.option(fc.constant(true), { freq: 10, nil: false }),
-    preference: fc.option(fc.boolean(), { freq: 10, nil: undefined }),
+    preference: fc.option(
+      fc.oneof(
+        fc.boolean().map((value) => ({ [PREFERENCE]: value })),
+        fc.constantFrom(...WHOLE_PREFERENCES).map((svc_subscription_preferences) => ({
+          svc_subscription_preferences,
+        })),
+      ),
+      { freq: 10, nil: undefined },
+    ),
     isUpdate: fc.option(fc.constant(true), { freq: 12, nil: false }),
     stamp: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 8, nil: undefined }),
     removed: fc.option(fc.constantFrom('plan', 'city'), { freq: 8, nil: undefined }),
@@ -169,7 +179,7 @@ export const attributes = fc
       ...(removed && { [removed]: null }),
       ...(unsubscribed !== undefined && { unsubscribed }),
       ...(hasCreatedAt && { created_at: CREATED_AT_FIRST + number }),
-      ...(preference !== undefined && { [PREFERENCE]: preference }),
+      ...preference,
       ...(isUpdate && { _update: true }),
       ...(stamp !== undefined && { _timestamp: CREATED_AT_FIRST + stamp }),
     };
@@ -186,16 +196,30 @@ export function pipelinesIdentify({ any, email, anonymous }: Names): fc.Arbitrar
   });
   const visitor = fc.record({ anonymousId: anonymous, email: sometimes(email, 4) });
   return fc
-    .tuple(fc.oneof({ weight: 3, arbitrary: known }, { weight: 1, arbitrary: visitor }), attributes)
-    .map(([{ email: ownEmail, ...ids }, make]) => (number) => ({
+    .tuple(
+      fc.oneof({ weight: 3, arbitrary: known }, { weight: 1, arbitrary: visitor }),
+      attributes,
+      sometimes(OBJECTS, 10),
+    )
+    .map(([{ email: ownEmail, ...ids }, make, objectId]) => (number) => ({
       type: 'identify',
       ...ids,
       traits: {
-        ...('anonymousId' in ids && ids.anonymousId ? withoutTime(make(number)) : make(number)),
+        ...make(number),
         ...(ownEmail && { email: ownEmail }),
+        ...(objectId && { objectId, relationshipAttributes: { role: number } }),
       } as never,
     }));
 }
+
+/**
+ * An event id; the same one again for an event of the same id. Two events with one id whose names differ have no order
+ * (docs/design/decisions/0011-order-among-shards.md, Limits).
+ */
+const eventIdOf = (name: string | undefined, number: number, isRepeated: boolean): string =>
+  isRepeated && /^~p\d$/.test(name ?? '') ? `%90000000${name?.slice(2)}%` : `%${number}%`;
+
+const ID_USE = fc.constantFrom('none', 'none', 'own', 'own', 'own', 'repeated');
 
 /** A track, page or screen of a person, a visitor, or both at once. */
 export function pipelinesEvent({ any, anonymous }: Names): fc.Arbitrary<MakeBody> {
@@ -205,35 +229,22 @@ export function pipelinesEvent({ any, anonymous }: Names): fc.Arbitrary<MakeBody
     { weight: 1, arbitrary: fc.record({ userId: any, anonymousId: anonymous }) },
   );
   return fc
-    .tuple(subject, fc.constantFrom('track', 'track', 'track', 'page', 'screen'), fc.boolean())
-    .map(([ids, type, hasId]) => (number) => ({
+    .tuple(subject, fc.constantFrom('track', 'track', 'track', 'page', 'screen'), ID_USE)
+    .map(([ids, type, use]) => (number) => ({
       type,
       ...ids,
       [type === 'track' ? 'event' : 'name']: `e${number}`,
       properties: { n: number },
-      ...(hasId && { messageId: `%${number}%` }),
+      ...(use !== 'none' && { messageId: eventIdOf(nameIn(ids), number, use === 'repeated') }),
     }));
 }
 
+/** The name of an event's person, if the event has no other name. */
+const nameIn = (ids: Body): string | undefined =>
+  ids['anonymousId'] === undefined ? (ids['userId'] as string) : undefined;
+
 export const DELIVERIES = fc.constantFrom('~m1', '~m2');
 export const OBJECTS = fc.constantFrom('~g1', '~g2', '~g3');
-
-/** A visitor's relationship has no attributes: which of two wins is not specified. */
-export const group = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
-  fc
-    .tuple(
-      fc.oneof(
-        any.map((userId) => ({ userId })),
-        anonymous.map((anonymousId) => ({ anonymousId })),
-      ),
-      OBJECTS,
-    )
-    .map(([ids, groupId]) => (number) => ({
-      type: 'group',
-      ...ids,
-      groupId,
-      traits: 'userId' in ids ? { relationship_traits: { role: number } } : {},
-    }));
 
 /** Of a person, or of a visitor. */
 export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
@@ -241,14 +252,30 @@ export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
     .tuple(fc.oneof({ weight: 3, arbitrary: any }, { weight: 1, arbitrary: anonymous }), any)
     .map(([previousId, userId]) => () => ({ type: 'alias', previousId, userId }));
 
-export const personItem = ({ id, email, withPhone }: Names): fc.Arbitrary<MakeBody> =>
+export const personItem = ({ id, email, withPhone, anonymous }: Names): fc.Arbitrary<MakeBody> =>
   fc
-    .tuple(withPhone, sometimes(email), sometimes(id, 3), attributes, REMOVED_EMAILS)
-    .map(([own, otherEmail, otherId, make, removed]) => (number) => ({
+    .tuple(
+      withPhone,
+      sometimes(email),
+      sometimes(id, 3),
+      attributes,
+      REMOVED_EMAILS,
+      fc.record({ anonymousId: sometimes(anonymous, 6), related: sometimes(OBJECTS, 10) }),
+    )
+    .map(([own, otherEmail, otherId, make, removed, { anonymousId, related }]) => (number) => ({
       type: 'person',
       action: 'identify',
       identifiers: own as never,
+      ...(related && {
+        svc_relationships: [
+          {
+            identifiers: { object_type_id: '1', object_id: related },
+            relationship_attributes: { role: number },
+          },
+        ],
+      }),
       attributes: {
+        ...(anonymousId && { anonymous_id: anonymousId }),
         ...make(number),
         ...(!('email' in own) && otherEmail?.includes('@') && { email: otherEmail }),
         ...('svc_id' in own && removed !== undefined && { email: removed }),
@@ -264,44 +291,16 @@ export const eventItem = ({ withPhone, anonymous }: Names): fc.Arbitrary<MakeBod
         { weight: 1, arbitrary: anonymous.map((each) => ({ anonymous_id: each })) },
       ),
       fc.constantFrom('event', 'event', 'page', 'screen'),
+      sometimes(fc.constant(true), 6),
     )
-    .map(([own, action]) => (number) => ({
+    .map(([own, action, isRepeated = false]) => (number) => ({
       type: 'person',
       action,
       identifiers: own as never,
       name: `e${number}`,
-      id: `%${number}%`,
+      id: eventIdOf((own as Body)['id'] as string | undefined, number, isRepeated),
       attributes: { n: number },
     }));
-
-/** A relationship from the person's side, from the object's side, or of a visitor. */
-export const relationItem = ({ identifiers, anonymous }: Names): fc.Arbitrary<MakeBody> =>
-  fc
-    .tuple(
-      fc.constantFrom('person', 'person', 'object', 'visitor'),
-      fc.constantFrom('add_relationships', 'add_relationships', 'delete_relationships'),
-      identifiers,
-      anonymous,
-      OBJECTS,
-    )
-    .map(([side, action, own, visitor, object_id]) => (number) => {
-      const object = { object_type_id: '1', object_id };
-      const related = action === 'add_relationships' && {
-        relationship_attributes: { role: number },
-      };
-      if (side === 'visitor') {
-        const entry = { identifiers: { anonymous_id: visitor } };
-        return {
-          type: 'object',
-          action: 'identify_anonymous',
-          identifiers: object,
-          svc_relationships: [entry],
-        };
-      }
-      const [identifier, other] = side === 'person' ? [own, object] : [object, own];
-      const entry = { identifiers: other, ...related };
-      return { type: side, action, identifiers: identifier, svc_relationships: [entry] } as never;
-    });
 
 export const mergeItem = ({ identifiers }: Names): fc.Arbitrary<MakeBody> =>
   fc.tuple(identifiers, identifiers).map(([primary, secondary]) => () => {

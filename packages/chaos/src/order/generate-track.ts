@@ -5,7 +5,6 @@ import {
   DELIVERIES,
   OBJECTS,
   sometimes,
-  withoutTime,
   type MakeBody,
   type MakeCall,
   type Names,
@@ -34,15 +33,23 @@ export const mergeCustomers = ({ identifiers }: Names): fc.Arbitrary<MakeCall> =
     };
   });
 
-export const putCustomer = ({ any, email, anonymous }: Names): fc.Arbitrary<MakeCall> =>
+export const putCustomer = ({ any, id, email, anonymous }: Names): fc.Arbitrary<MakeCall> =>
   fc
-    .tuple(any, sometimes(email), sometimes(anonymous, 4), sometimes(relations, 6), attributes)
-    .map(([name, ownEmail, anonymousId, relate, make]) => (number) => ({
+    .tuple(
+      any,
+      sometimes(email),
+      sometimes(id, 6),
+      sometimes(anonymous, 4),
+      sometimes(relations, 6),
+      attributes,
+    )
+    .map(([name, ownEmail, ownId, anonymousId, relate, make]) => (number) => ({
       api: 'v1',
       method: 'PUT',
       path: ['customers', name],
       body: {
-        ...(anonymousId ? withoutTime(make(number)) : make(number)),
+        ...make(number),
+        ...(ownId && name.includes('@') && { id: ownId }),
         ...(ownEmail && !name.includes('@') && { email: ownEmail }),
         ...(anonymousId && { anonymous_id: anonymousId }),
         ...(relate && { svc_relationships: relate(number) as never }),
@@ -97,20 +104,22 @@ export const v1Event = ({ any, anonymous }: Names): fc.Arbitrary<MakeCall> =>
     }));
 
 /** Fields of a form are texts. */
-export const form = ({ inForm }: Names): fc.Arbitrary<MakeCall> =>
+export const form = ({ inForm, anonymous }: Names): fc.Arbitrary<MakeCall> =>
   fc
     .tuple(
       inForm,
+      sometimes(anonymous, 4),
       fc.subarray(['plan', 'city', 'step'], { minLength: 1 }),
       fc.option(fc.constantFrom('true', 'false'), { freq: 4, nil: undefined }),
     )
-    .map(([own, fields, unsubscribed]) => (number) => ({
+    .map(([own, anonymousId, fields, unsubscribed]) => (number) => ({
       api: 'v1',
       method: 'POST',
       path: ['forms', '~f1', 'submit'],
       body: {
         data: {
           ...own,
+          ...(anonymousId && { anonymous_id: anonymousId }),
           ...Object.fromEntries(fields.map((field) => [field, String(number)])),
           ...(unsubscribed !== undefined && { unsubscribed }),
         } as never,

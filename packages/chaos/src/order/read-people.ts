@@ -179,12 +179,16 @@ async function readPages(client: Client, path: string, list: string): Promise<re
 /** `undefined` if no person is found. After a kill of Postgres, the API answers 503 until it has connections again. */
 async function read({ apiUrl, workspace }: Client, path: string): Promise<JsonObject | undefined> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await fetch(`${apiUrl}${path}`, { headers: appHeaders(workspace) });
-    const text = await answer.text();
-    if (answer.status === 404) return undefined;
-    if (answer.ok) return JSON.parse(text) as JsonObject;
-    if (answer.status !== 503 || attempt === ATTEMPTS_MAX)
-      throw new Error(`the API answered ${answer.status} to ${path}: ${text}`);
+    const answer = await fetch(`${apiUrl}${path}`, { headers: appHeaders(workspace) }).catch(
+      String,
+    );
+    // While the checker follows many states, the API closes idle connections.
+    const status = typeof answer === 'string' ? 503 : answer.status;
+    const text = typeof answer === 'string' ? answer : await answer.text();
+    if (status === 404) return undefined;
+    if (status === 200) return JSON.parse(text) as JsonObject;
+    if (status !== 503 || attempt === ATTEMPTS_MAX)
+      throw new Error(`the API answered ${status} to ${path}: ${text}`);
     await sleep(RETRY_DELAY_MS);
   }
 }

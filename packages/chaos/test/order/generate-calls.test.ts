@@ -25,6 +25,20 @@ test('a sequence has 5 to 200 calls of 1 to 4 senders through 2 intakes', () => 
   );
 });
 
+test('sequences contain calls of visitors, and repeated event ids', () => {
+  const text = SEEDS.map((seed) => JSON.stringify(sequenceOf(seed))).join(' ');
+  for (const part of [
+    /"identifiers":\{"anonymous_id":"~a\d"\},"device"/,
+    /"anonymousId":"~a\d","event":"Device Created or Updated"/,
+    /"userId":"~p\d","anonymousId":"~a\d","groupId"/,
+    /"anonymousId":"~a\d","traits":\{[^}]*"_timestamp"/,
+    /"objectId":"~g\d","relationshipAttributes"/,
+    /"svc_subscription_preferences":\{/,
+    /(?<id>%90000000\d%).*\k<id>/,
+  ])
+    expect(text).toMatch(part);
+});
+
 test('two runs of a seed share no name and no event id', () => {
   const texts = [0, 1].map((run) => JSON.stringify(nameCalls(sequenceOf(3), 3, run)));
   expect(texts[0]).not.toContain('~');

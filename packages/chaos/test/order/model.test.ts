@@ -98,9 +98,20 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
       put('q', { email: 'p@x.example' }),
       event('p', 'ignored', 'id1'),
       post('customers', 'p@x.example', 'unsuppress'),
-      event('p', 'taken', 'id1'),
+      event('p', 'taken', 'id2'),
     ],
     [person('id:p', {}, 'taken')],
+  ],
+  [
+    '§1.4: the id of an event that was ignored is used',
+    [
+      post('customers', 'p', 'suppress'),
+      event('p', 'ignored', 'id1'),
+      post('customers', 'p', 'unsuppress'),
+      event('p', 'again', 'id1'),
+      event('q', 'again', 'id1'),
+    ],
+    [],
   ],
   [
     '§1.6 merge: the secondary fills what is not set, its events move, and it is gone',

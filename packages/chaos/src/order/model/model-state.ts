@@ -9,6 +9,8 @@ export type Name = string;
 interface Written {
   readonly value: Json;
   readonly at: number;
+  /** The `_timestamp` of the call. */
+  readonly stamp?: number | undefined;
 }
 
 export interface ModelEvent {
@@ -29,13 +31,13 @@ export interface Profile {
   /** Object → attributes of the relationship. */
   readonly relationships: Readonly<Record<string, JsonObject>>;
   readonly events: readonly ModelEvent[];
+  /** The newest `_timestamp` of the attributes; for a visitor, of the kept ones. */
+  readonly stamp?: number | undefined;
 }
 
 export interface Person extends Profile {
   /** Sorted. At most one id, one email, one phone and one svc_id; any number of anonymous ids and messages. */
   readonly names: readonly Name[];
-  /** The `_timestamp` of the attributes. */
-  readonly stamp?: number | undefined;
 }
 
 export interface State {
@@ -113,14 +115,14 @@ export function createKeyOf(): (state: State) => string {
     }
     return number;
   };
-  const profileNumber = (profile: Profile & Partial<Pick<Person, 'names' | 'stamp'>>): number =>
+  const profileNumber = (profile: Profile & Partial<Pick<Person, 'names'>>): number =>
     numberOf(profile, () => [
       profile.names,
       profile.stamp,
       sortedEntries(profile.values)
         // A person's removed value differs from one never set only by its place.
         .filter(([, { value }]) => value !== null || !profile.names)
-        .map(([name, { value }]) => [name, value]),
+        .map(([name, { value, stamp }]) => [name, value, profile.names ? undefined : stamp]),
       sortedEntries(profile.devices),
       sortedEntries(profile.relationships),
       // The order of events is compared by itself.

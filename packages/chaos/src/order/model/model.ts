@@ -21,7 +21,7 @@ import {
   type State,
 } from './model-state.ts';
 import { stepsOf } from './read-calls.ts';
-import type { Relation, Step, Subject } from './steps.ts';
+import { isPreference, type Relation, type Step, type Subject } from './steps.ts';
 
 /** A batch is one call: its items apply in their own order, without other calls in between (H). */
 export const applyCall = (state: State, call: Call): State =>
@@ -110,17 +110,27 @@ function identify(
     removed = [],
   }: Extract<Step, { kind: 'identify' }>,
 ): State {
-  const stored = findPerson(state, subject.names)?.stamp;
-  const isOld = stamp !== undefined && stored !== undefined && stamp < stored;
-  const written = (profile: Profile): Profile => ({
-    ...relate(profile, relations),
-    ...(!isOld && { values: write(profile.values, attributes, state.clock) }),
-    ...(!isOld && stamp !== undefined && { stamp }),
-  });
-  return change(state, subject, !isUpdate, written, { isOld, removed });
+  const written = (profile: Profile): Profile => {
+    const related = relate(profile, relations);
+    if (isOlder(stamp, profile)) return related;
+    const values = write(profile.values, attributes, state.clock, stamp);
+    if (!('names' in profile)) return { ...related, values, stamp: newestOf(values) };
+    return { ...related, values, stamp: stamp ?? profile.stamp };
+  };
+  return change(state, subject, !isUpdate, written, { stamp, removed });
 }
 
-/** An id that was processed before is ignored, for any person (spec §2 Event, §1.4). */
+const isOlder = (stamp: number | undefined, { stamp: stored }: Profile): boolean =>
+  stamp !== undefined && stored !== undefined && stamp < stored;
+
+/** An attribute of a visitor is kept with its `_timestamp`, so the newest of them counts (decided). */
+function newestOf(values: Profile['values'], ...others: (number | undefined)[]) {
+  const stamps = [...Object.values(values).map(({ stamp }) => stamp), ...others];
+  const known = stamps.filter((stamp) => stamp !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}
+
+/** The id of an earlier event is ignored, for any person, also if that event was ignored (spec §2 Event, §1.4). */
 function applyEvent(
   state: State,
   { subject, event, id, isOfKnown = false }: Extract<Step, { kind: 'event' }>,
@@ -130,11 +140,7 @@ function applyEvent(
     ...profile,
     events: [...profile.events, event],
   }));
-  // A suppressed person's event is not processed, so its id stays free.
-  const isIgnored = next === state;
-  return isIgnored || id === undefined
-    ? next
-    : { ...next, eventIds: { ...next.eventIds, [id]: true } };
+  return id === undefined ? next : { ...next, eventIds: { ...next.eventIds, [id]: true } };
 }
 
 /** Changes the subject, person or visitor. The same state comes back if the call is ignored. */
@@ -144,9 +150,9 @@ function change(
   mayCreate: boolean,
   edit: (profile: Profile) => Profile,
   {
-    isOld = false,
+    stamp,
     removed = [],
-  }: { readonly isOld?: boolean; readonly removed?: readonly string[] } = {},
+  }: { readonly stamp?: number | undefined; readonly removed?: readonly string[] } = {},
 ): State {
   // A write that names a suppressed identifier is ignored (§1.6).
   if (names.some((name) => isSuppressed(state, name))) return state;
@@ -155,16 +161,12 @@ function change(
   const person = findPerson(state, names);
   const bySvcId = kindOf(names[0] as Name) === 'svc';
   if (!person && (!mayCreate || bySvcId)) return state;
-  const given = isOld ? names.slice(0, 1) : names;
-  const named = giveNames(
-    state,
-    bySvcId && person && !isOld ? withoutKinds(person, removed) : (person ?? NOBODY),
-    given,
-    bySvcId,
-  );
-  const known = withPerson(state, person, named);
-  const [joined, current] = adopt(known, named, anonymous);
-  return withPerson(joined, current, { ...current, ...edit(current) });
+  const named = giveNames(state, person ?? NOBODY, names.slice(0, 1), bySvcId);
+  // The visitor's calls came before this one.
+  const [joined, current] = adopt(withPerson(state, person, named), named, anonymous);
+  const kept = bySvcId ? withoutKinds(current, removed) : current;
+  const next = isOlder(stamp, current) ? current : giveNames(joined, kept, names, bySvcId);
+  return withPerson(joined, current, { ...next, ...edit(next) });
 }
 
 function changeVisitor(
@@ -234,13 +236,15 @@ function adopt(state: State, person: Person, anonymous: Name | undefined): [Stat
   if (!anonymous || isSuppressed(state, anonymous) || ownerOf(state, anonymous))
     return [state, person];
   const visitor = state.visitors[anonymous] ?? EMPTY_PROFILE;
+  // Never over the person's newer values (H 4), nor over a newer `_timestamp` (§1.2).
+  const taken = without(
+    visitor.values,
+    (name, { at, stamp }) => (person.values[name]?.at ?? 0) > at || isOlder(stamp, person),
+  );
   const next: Person = {
     ...withNames(person, [anonymous]),
-    // Never over the person's newer values (H 4).
-    values: {
-      ...person.values,
-      ...without(visitor.values, (name, { at }) => (person.values[name]?.at ?? 0) > at),
-    },
+    values: { ...person.values, ...taken },
+    stamp: newestOf(taken, person.stamp),
     devices: { ...visitor.devices, ...person.devices },
     relationships: { ...visitor.relationships, ...person.relationships },
     events: [...person.events, ...visitor.events],
@@ -254,7 +258,10 @@ function merge(state: State, primaryName: Name, secondaryName: Name): State {
   const primary = ownerOf(state, primaryName);
   const secondary = ownerOf(state, secondaryName);
   if (!primary || !secondary || primary === secondary) return state;
-  const isSet = (name: string): boolean => (primary.values[name]?.value ?? null) !== null;
+  const set = Object.keys(primary.values).filter((name) => primary.values[name]?.value !== null);
+  // Preferences are one attribute (§1.3): the primary's stay, or the secondary's come whole.
+  const isSet = (name: string): boolean =>
+    isPreference(name) ? set.some(isPreference) : set.includes(name);
   // The secondary's svc_id loses its person (decided).
   const taken = withoutKinds(secondary, ['svc']).names.filter(
     (name) => !hasOneOfKind(name) || !hasKind(primary, kindOf(name)),
@@ -305,10 +312,15 @@ function suppress(state: State, name: Name): State {
 }
 
 /** `null` and the empty text remove an attribute (§1.2). */
-function write(values: Profile['values'], attributes: JsonObject, at: number): Profile['values'] {
+function write(
+  values: Profile['values'],
+  attributes: JsonObject,
+  at: number,
+  stamp?: number,
+): Profile['values'] {
   const written = Object.entries(attributes).map(([name, sent]) => {
     const value = name === 'unsubscribed' ? isUnsubscribed(sent) : sent;
-    return [name, { value: value === '' ? null : value, at }] as const;
+    return [name, { value: value === '' ? null : value, at, stamp }] as const;
   });
   return { ...values, ...Object.fromEntries(written) };
 }

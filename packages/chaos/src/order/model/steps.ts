@@ -86,6 +86,16 @@ export const anonymousOf = (value: Json | undefined): Name | undefined => {
 export const namesOf = (...names: (Name | undefined)[]): readonly Name[] =>
   names.filter((name) => name !== undefined);
 
+const PREFERENCES = 'svc_subscription_preferences';
+
+/** Preferences that a call names within an object, by names with dots (§1.3). */
+const leavesOf = ([name, value]: readonly [string, Json]): readonly (readonly [string, Json])[] =>
+  name.startsWith(PREFERENCES) && typeof value === 'object' && value !== null
+    ? Object.entries(value).flatMap(([key, each]) => leavesOf([`${name}.${key}`, each]))
+    : [[name, value]];
+
+export const isPreference = (name: string): boolean => name.startsWith(PREFERENCES);
+
 /** Attributes that identify are not stored as attributes (§1.3). */
 function splitAttributes(sent: JsonObject) {
   const { id, email, anonymous_id, _update, _timestamp, ...attributes } = sent;
@@ -95,7 +105,7 @@ function splitAttributes(sent: JsonObject) {
     anonymous: anonymousOf(anonymous_id),
     isUpdate: _update === true,
     stamp: typeof _timestamp === 'number' ? _timestamp : undefined,
-    attributes,
+    attributes: Object.fromEntries(Object.entries(attributes).flatMap(leavesOf)),
   };
 }
 
