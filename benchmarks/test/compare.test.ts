@@ -28,7 +28,7 @@ describe('two revisions that ran alternately', () => {
     ]);
   });
 
-  it('say how far their pairs are apart, and a doubling and a halving are no change', () => {
+  it('report the distance of their pairs, and a doubling and a halving are no change', () => {
     const [rate] = compareReports([
       { old: reportOf(100), new: reportOf(200) },
       { old: reportOf(100), new: reportOf(50) },
@@ -38,7 +38,7 @@ describe('two revisions that ran alternately', () => {
     expect(describeComparisons(rate ? [rate] : [])).toBe('rates: ours  1.000  (0.500 to 2.000)');
   });
 
-  it('leave out what only one of them measured, and what was nothing', () => {
+  it('leave out numbers that only one of them measured, and old numbers of 0', () => {
     const names = compareReports([
       { old: reportOf(100, { gone: 1, zero: 0 }), new: reportOf(100, { added: 1, zero: 5 }) },
     ]).map(({ name }) => name);
@@ -61,7 +61,7 @@ Node.js v22.23.3
 });
 
 describe('the flags of npm run bench', () => {
-  it('are taken out of what the benchmark is given', () => {
+  it('are taken out of the arguments of the benchmark', () => {
     const arguments_ = ['deliver', '--short', '--compare', 'main', '--rounds', '1', '--times=3'];
     expect(takeFlag(arguments_, '--short')).toBe(true);
     expect(takeFlag(arguments_, '--short')).toBe(false);

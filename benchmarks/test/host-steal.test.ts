@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { calmestRounds, readCoreTicks } from '../src/host-steal.ts';
 
-describe('what the host took', () => {
+describe('time that the host took', () => {
   it('is the eighth number of the line of all cores, and guests are not counted twice', () => {
     const stat = 'cpu  10 1 5 80 2 0 1 7 4 3\ncpu0 5 0 2 40 1 0 0 1 0 0\n';
     expect(readCoreTicks(stat)).toEqual({ stolen: 7, all: 106 });
   });
 
-  it('is said to be missing where there is no such line', () => {
+  it('fails without such a line', () => {
     expect(() => readCoreTicks('intr 1')).toThrow('no line of all cores');
   });
 });
@@ -34,11 +34,11 @@ describe('rounds', () => {
     expect(await numbersOf(2, [3, 0])).toEqual({ tries: 2, chosen: [1, 2] });
   });
 
-  it('are run again where it did not', async () => {
+  it('are run again if it did not', async () => {
     expect(await numbersOf(2, [20, 1, 4, 0])).toEqual({ tries: 4, chosen: [2, 4] });
   });
 
-  it('are the calmest of three times as many where it never does', async () => {
+  it('are the calmest of three times as many if it never does', async () => {
     expect(await numbersOf(2, [30, 8, 20, 9, 40, 10])).toEqual({ tries: 6, chosen: [2, 4] });
   });
 });

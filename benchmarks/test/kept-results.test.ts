@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { keptAs, replacedBy } from '../src/kept-results.ts';
 
-test('a result takes the place of those of its benchmark and month', () => {
+test('a result replaces the results of its benchmark and month', () => {
   const others = [
     '2026-11-01-0bcfe56-intake.json',
     '2026-11-02-0bcfe56-intake-steps.json',

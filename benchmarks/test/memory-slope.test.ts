@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { bytesOfOneMore } from '../src/memory-slope.ts';
 
 describe('bytes of one more', () => {
-  it('leave out what is there anyway', async () => {
+  it('leave out the constant part', async () => {
     const each = await bytesOfOneMore('event', [1_000, 5_000], (size) =>
       Promise.resolve(7_000_000 + size * 320),
     );

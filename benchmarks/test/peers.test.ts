@@ -1,4 +1,4 @@
-/** The benchmark of other systems: what it needs is named, and what it says of one is what that one did. */
+/** Benchmark of other systems. It names missing arguments, and it reports the real deliveries of a system. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ test.each([
     ['--convoy', 'http://127.0.0.1:1', '--convoy-token', 'key'],
     /--convoy-extra is missing: id of the project/,
   ],
-])('what is missing is named: %j', async (given, message) => {
+])('a missing argument is named: %j', async (given, message) => {
   await expect(benchPeers(given)).rejects.toThrow(message);
 });
 
@@ -52,7 +52,7 @@ async function startSvix(): Promise<{ url: string; calls: string[] }> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls };
 }
 
-test('one that delivers everything has lost nothing, and what was registered is removed', async () => {
+test('one that delivers everything has no loss, and the registered receiver is removed', async () => {
   const { url, calls } = await startSvix();
   const port = String(await findFreePort());
   const given = ['--svix', `${url}/`, '--svix-token', 'token', '--port', port];

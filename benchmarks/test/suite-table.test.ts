@@ -54,7 +54,7 @@ describe('the table of the suite', () => {
     ]);
   });
 
-  it('shows what else ours was compared with, without a bar, after those with one', () => {
+  it('shows other comparisons of ours, without a bar, after the ones with a bar', () => {
     const ratios = { 'ours/bullmq': 4, 'ours/floor': 0.7, 'worst/best': 2 };
     const rows = suiteRows([runOf('intake', ratios, { 'ours/floor': { atLeast: 0.65 } })]);
     expect(rows.map(({ ratio, verdict }) => [ratio, verdict])).toEqual([
@@ -63,7 +63,7 @@ describe('the table of the suite', () => {
     ]);
   });
 
-  it('gives three digits, and nothing for what is nearer to nothing than a run can tell', () => {
+  it('gives three digits, and 0 for a value too close to 0 for a run to measure', () => {
     const rows = suiteRows([runOf('memory', { a: 0.07456, b: 1234.5, c: -0.0000856, d: -0.12 })]);
     expect(rows.map(({ measured }) => measured)).toEqual(['0.0746', '1230', '0', '-0.12']);
   });
@@ -97,7 +97,7 @@ describe('the table of the suite', () => {
     );
   });
 
-  it('says of what, where and when', () => {
+  it('has the date, the commit and the machine', () => {
     const [first] = markdownTable(suiteOf(surroundings.at, [])).split('\n');
     expect(first).toBe(
       '2026-11-21, commit abc1234: 2 × CPU, 8 GB, node v22. It took 10 minutes, each benchmark in its short form.',

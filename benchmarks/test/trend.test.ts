@@ -8,14 +8,14 @@ const line = (valueAt: (seconds: number) => number, count = 90) =>
   }));
 
 describe('a line through samples', () => {
-  it('finds what grows, and by how much', () => {
+  it('finds growth and its rate', () => {
     const { slope, first, last } = fitTrend(line((seconds) => 100 + seconds * 0.5));
     expect(slope).toBeCloseTo(0.5, 9);
     expect(first).toBeCloseTo(100, 9);
     expect(last).toBeCloseTo(100 + 89 * 20 * 0.5, 6);
   });
 
-  it('calls what only goes up and down flat', () => {
+  it('calls a wave flat', () => {
     const { first, last } = fitTrend(line((seconds) => 100 + 20 * Math.sin(seconds / 40)));
     expect(last / first).toBeGreaterThan(0.95);
     expect(last / first).toBeLessThan(1.05);
