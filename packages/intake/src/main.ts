@@ -41,8 +41,7 @@ import { createRoutes } from './calls/calls.ts';
 import { createFastPath } from './calls/fast-path.ts';
 import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
-import { CommitSlots } from './stream/commit-slots.ts';
-import { HeldBytes } from './stream/held-bytes.ts';
+import { openStreamBounds } from './stream/stream-bounds.ts';
 import { Turns } from './http/turns.ts';
 import { FastTrackParser } from './commit/fast-track-parser.ts';
 import { RefusalRecorder } from './calls/refusal-recorder.ts';
@@ -254,12 +253,8 @@ const server = await startServer({
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
-    turns,
-    commitSlots: new CommitSlots(turns),
-    waitingSlots: new CommitSlots(turns),
-    monotonicNow,
+    ...openStreamBounds(turns, monotonicNow),
     places: shared(settings.INTAKE_STREAM_COUNT_MAX),
-    held: new HeldBytes(),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {
       trace: (traceparent: string, requestId: string) =>

@@ -16,12 +16,12 @@ import {
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { DemoGate } from './auth/demo-gate.ts';
-import { BASIC_CHALLENGE, problem } from './http/answer.ts';
+import { problem, RequestTurns } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import { Exchange, type Accept } from './http/exchange.ts';
 import { FairQueue } from './http/fair-queue.ts';
 import { DISCARDED_SIZE_BYTES_MAX } from './http/oversized-body.ts';
-import type { Page, PageOf } from './http/page.ts';
+import { endHead, writePage, writePermission, type PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
 import {
   allowedHeaders,
@@ -73,8 +73,6 @@ export interface Server {
   refusedCounts(): ReadonlyMap<string, number>;
 }
 
-const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
-
 /** @throws AppError PORT_TAKEN */
 export function startServer(options: ServerOptions): Promise<Server> {
   const app = App();
@@ -93,6 +91,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     demoGate: new DemoGate(options.demoHosts),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
     bodyReads: new BodyReads(() => performance.now()),
+    requestTurns: new RequestTurns(),
   };
 
   const silent = new SilentConnections();
@@ -101,7 +100,10 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
   const ticking = setInterval(() => silent.tick(), SILENCE_TICK_MS);
   ticking.unref();
-  hearEach(app, silent);
+  hearEach(app, (res) => {
+    silent.heard(res);
+    state.requestTurns.heard();
+  });
 
   // A large body counts as a waiting one.
   state.turns.yieldTo(() => state.receivedCount - state.heldCount);
@@ -153,15 +155,10 @@ export function startServer(options: ServerOptions): Promise<Server> {
   app.options('/*', (res, req) => {
     if (isRefusedForFraming(res, readHead(req), 'OPTIONS')) return;
     const headers = allowedHeaders(req.getHeader('access-control-request-headers'));
-    res.cork(() => {
-      res.writeStatus('204 No Content');
-      res.writeHeader('X-Content-Type-Options', 'nosniff');
-      res.writeHeader('Access-Control-Allow-Origin', '*');
-      res.writeHeader('Access-Control-Allow-Methods', CORS_METHODS);
-      res.writeHeader('Access-Control-Allow-Headers', headers);
-      res.writeHeader('Vary', 'Access-Control-Request-Headers');
-      res.writeHeader('Access-Control-Max-Age', '86400');
-      res.endWithoutBody();
+    let isAborted = false;
+    res.onAborted(() => void (isAborted = true));
+    state.requestTurns.run(() => {
+      if (!isAborted) res.cork(() => writePermission(res, headers));
     });
   });
   for (const [pattern, methods] of methodsByPattern(options)) {
@@ -208,12 +205,12 @@ export function startServer(options: ServerOptions): Promise<Server> {
 }
 
 /** Every handler that is added from now on reports its request first, without exception. */
-function hearEach(app: TemplatedApp, silent: SilentConnections): void {
+function hearEach(app: TemplatedApp, hear: (res: HttpResponse) => void): void {
   for (const method of ['get', 'head', 'post', 'put', 'del', 'options', 'any'] as const) {
     const add = app[method].bind(app);
     app[method] = (pattern, handle) =>
       add(pattern, (res, req) => {
-        silent.heard(res);
+        hear(res);
         return handle(res, req);
       });
   }
@@ -245,7 +242,9 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
       void Promise.resolve(shown).then((answer) => {
         // As for a call that came in chunks (`exchange.ts`).
         const isLast = state.isStopping || head.transferEncodingCount > 0;
-        if (!isAborted) res.cork(() => writePage(res, answer, hasBody, isLast));
+        state.requestTurns.run(() => {
+          if (!isAborted) res.cork(() => writePage(res, answer, hasBody, isLast));
+        });
       });
     };
     for (const path of closingSlashToo(pattern)) {
@@ -253,31 +252,6 @@ function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: Ser
       app.head(path, (res, req) => show(res, req, false));
     }
   }
-}
-
-function writePage(res: HttpResponse, page: Page, hasBody: boolean, isLast: boolean): void {
-  const { cacheSeconds } = page;
-  res.writeStatus(page.status);
-  res.writeHeader('Content-Type', page.contentType);
-  res.writeHeader('X-Content-Type-Options', 'nosniff');
-  res.writeHeader('Access-Control-Allow-Origin', '*');
-  res.writeHeader(
-    'Cache-Control',
-    cacheSeconds === undefined ? 'no-store' : `public, max-age=${cacheSeconds}`,
-  );
-  if (page.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
-  if (hasBody) res.end(page.body, isLast);
-  else endHead(res, Buffer.byteLength(page.body), isLast);
-}
-
-/**
- * Ends the answer to a HEAD. The length is written as a header. Given to `endWithoutBody`, uWebSockets.js waits for
- * that many bytes, and the connection is never free for another call, nor closed when idle.
- */
-function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
-  res.writeHeader('Content-Length', String(sizeBytes));
-  if (isLast) res.writeHeader('Connection', 'close');
-  res.endWithoutBody();
 }
 
 /** True if a request was answered 400 because the end of its body is uncertain. */

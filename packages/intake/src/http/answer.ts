@@ -127,3 +127,41 @@ export function countRefused(counts: Map<string, number>, status: string): void 
   const code = status.slice(0, 3);
   counts.set(code, (counts.get(code) ?? 0) + 1);
 }
+
+/** In a turn of the event loop, a few milliseconds; more come from connections that do not wait for their answers. */
+const PROMPT_REQUEST_COUNT_MAX = 256;
+
+/**
+ * Requests that came in this turn of the event loop. uWebSockets.js reads the next request of a connection in the same
+ * turn, if the one before it is answered; if not, it closes the connection. A sender of prepared requests that are answered at once
+ * kept the event loop for as long as it sent. So in a turn of many requests answers wait for the end of the turn.
+ */
+export class RequestTurns {
+  #count = 0;
+  #turn = 0;
+
+  /** Of the turn. */
+  get number(): number {
+    return this.#turn;
+  }
+
+  /** @param turn - `number` when the request came. */
+  mustWait(turn: number): boolean {
+    return this.#count > PROMPT_REQUEST_COUNT_MAX && turn === this.#turn;
+  }
+
+  heard(): void {
+    if (this.#count++ === 0) setImmediate(this.#endTurn);
+  }
+
+  /** Runs at once, or at the end of a turn of many requests. */
+  run(write: () => void): void {
+    if (this.mustWait(this.#turn)) setImmediate(write);
+    else write();
+  }
+
+  readonly #endTurn = (): void => {
+    this.#count = 0;
+    this.#turn++;
+  };
+}

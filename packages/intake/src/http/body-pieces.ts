@@ -14,15 +14,24 @@ import type { NextTurn } from '../calls/read-body.ts';
 /** As much capacity the first piece has that is made of small ones. */
 const PIECE_SIZE_BYTES = 4_096;
 /** Of a large body: to make a piece of any size takes some 10 µs. */
-const LARGE_PIECE_SIZE_BYTES = 65_536;
+export const LARGE_PIECE_SIZE_BYTES = 65_536;
 /** Counted between two looks at the clock, in some 0.2 ms. */
 const STEP_SIZE_BYTES = 65_536;
 const NO_BYTES = new Uint8Array();
+
+/** Blocks of `LARGE_PIECE_SIZE_BYTES` that are used again. */
+interface Blocks {
+  take(): Uint8Array;
+  /** @param bytes - of a piece that has been read. */
+  release(bytes: Uint8Array): void;
+}
 
 /** What pieces take of the memory that all bodies share. */
 interface PieceCapacity {
   readonly take: (sizeBytes: number) => boolean;
   readonly release: (sizeBytes: number) => void;
+  /** Memory for large pieces. If absent, each is new. */
+  readonly blocks?: Blocks;
 }
 
 export class BodyPieces {
@@ -50,15 +59,19 @@ export class BodyPieces {
   }
 
   #append(bytes: Uint8Array): void {
-    const rest = this.#fillOpen(bytes);
-    if (rest.length >= PIECE_SIZE_BYTES) this.#pieces.push(new Uint8Array(rest));
-    else if (rest.length > 0) {
-      const isLarge = this.#sizeBytes > LARGE_PIECE_SIZE_BYTES;
-      this.#open = new Uint8Array(isLarge ? LARGE_PIECE_SIZE_BYTES : PIECE_SIZE_BYTES);
-      this.#open.set(rest);
-      this.#openSizeBytes = rest.length;
+    let rest = this.#fillOpen(bytes);
+    while (rest.length > 0) {
+      this.#open = this.#newPiece(rest.length);
+      this.#openSizeBytes = 0;
       this.#pieces.push(this.#open);
+      rest = this.#fillOpen(rest);
     }
+  }
+
+  #newPiece(sizeBytes: number): Uint8Array {
+    if (this.#sizeBytes <= LARGE_PIECE_SIZE_BYTES)
+      return new Uint8Array(Math.max(PIECE_SIZE_BYTES, sizeBytes));
+    return this.#capacity?.blocks?.take() ?? new Uint8Array(LARGE_PIECE_SIZE_BYTES);
   }
 
   /** @returns the first piece, which is forgotten; `undefined` if there is none. */
@@ -78,9 +91,15 @@ export class BodyPieces {
     return whole;
   }
 
+  /** Gives back the memory of a piece that `shift` returned. The caller has read it. */
+  reuse(piece: Uint8Array): void {
+    this.#capacity?.blocks?.release(piece);
+  }
+
   /** Forgets all of them. */
   clear(): void {
     this.#capacity?.release(this.#sizeBytes);
+    for (const piece of this.#pieces) this.reuse(piece);
     this.#pieces = [];
     this.#open = undefined;
     this.#sizeBytes = 0;
@@ -142,30 +161,25 @@ export class BodyPieces {
 
 /** Stops and starts the reading of a connection. */
 export interface Throttle {
-  pause(): void;
-  resume(): void;
-}
-
-/** Of uWebSockets.js. */
-interface Connection {
   pause(): unknown;
   resume(): unknown;
 }
 
-/** A chunk of so many bytes costs twice as much as an empty one: uWebSockets.js takes 0.7 µs to hand one over. */
-const CHUNK_SIZE_BYTES_OF_DOUBLE_COST = 1_024;
+/** A chunk of so many bytes costs twice as much as an empty one: uWebSockets.js takes 0.5 µs to hand one over. */
+const CHUNK_SIZE_BYTES_OF_DOUBLE_COST = 2_048;
 /** In empty chunks, as each cost here: 4 ms. */
 const TURN_COST_MAX = 6_000;
-/** Of a new connection at once: a body of 4 MB in chunks of 200 bytes. */
+/** Of a new connection at once: the kernel keeps up to 128 KB of it, in chunks of one byte. */
 const FIRST_ALLOWANCE = 24_000;
-/** An HTTP client takes 5 µs or more to make a line and its chunk. */
-const ALLOWANCE_PER_MS = 200;
-/** As much as the kernel keeps of a connection, in chunks of 200 bytes: up to 32 MB. */
-const ALLOWANCE_MAX = 150_000;
-/** Hardly a client sends shorter lines in chunks of their own. */
-const TINY_CHUNK_SIZE_BYTES_MAX = 160;
-/** Of the allowance. */
-const TINY_CHUNK_COST = 4;
+/** A fast HTTP client takes 3 µs to make a line and its chunk. */
+const ALLOWANCE_PER_MS = 400;
+/** The kernel keeps megabytes of a connection: 3 MB in chunks of 29 bytes, 15 MB in chunks of 200. They take 50 ms. */
+const ALLOWANCE_MAX = 80_000;
+/** While several connections bring many chunks, each has its part of that, and no less than this: 25 ms. */
+const SHARED_ALLOWANCE_MAX = 40_000;
+/** Of many chunks, in one turn. */
+const BUSY_COST = 1_000;
+const BUSY_FOR_MS = 1_000;
 
 /**
  * Shares the event loop between connections whose bodies come in parts. uWebSockets.js calls back for each chunk and reads
@@ -196,11 +210,11 @@ export class BodyReads {
    *
    * @param onResumed - called after each resume.
    */
-  open(connection: Connection, onResumed?: () => void): BodyRead {
+  open(connection: Throttle, onResumed?: () => void): BodyRead {
     const read = new BodyRead(connection, {
       onResumed,
       isFull: () => this.#turnCost > TURN_COST_MAX,
-      monotonicNow: this.#monotonicNow,
+      openedAtMs: this.#monotonicNow(),
       spend: (cost) => this.#spend(read, cost),
       close: () => void this.#open.delete(read),
     });
@@ -213,10 +227,21 @@ export class BodyReads {
     if (this.#turnCost === 0) setImmediate(this.#endTurn);
     const wasFull = this.#turnCost > TURN_COST_MAX;
     this.#turnCost += cost;
-    if (read.lastTurn !== this.#turn && this.#open.delete(read)) this.#open.add(read);
+    if (read.lastTurn !== this.#turn) {
+      const nowMs = this.#monotonicNow();
+      read.grow(nowMs, this.#allowanceMax(read, nowMs));
+      if (this.#open.delete(read)) this.#open.add(read);
+    }
     read.lastTurn = this.#turn;
     if (wasFull || this.#turnCost <= TURN_COST_MAX) return;
     for (const other of this.#open) if (other !== read) other.holdBack();
+  }
+
+  #allowanceMax(read: BodyRead, nowMs: number): number {
+    if (read.lastTurn < 0) return FIRST_ALLOWANCE;
+    let busyCount = 1;
+    for (const other of this.#open) if (other !== read && other.isBusy(nowMs)) busyCount++;
+    return Math.max(SHARED_ALLOWANCE_MAX, ALLOWANCE_MAX / busyCount);
   }
 
   readonly #endTurn = (): void => {
@@ -230,26 +255,27 @@ interface TurnOfReads {
   readonly onResumed: (() => void) | undefined;
   /** The turn has no time left for further connections. */
   readonly isFull: () => boolean;
-  readonly monotonicNow: () => number;
+  readonly openedAtMs: number;
   readonly spend: (cost: number) => void;
   readonly close: () => void;
 }
 
 /** The reading of one connection. Its owner pauses and resumes it here alone. */
 export class BodyRead implements Throttle {
-  readonly #connection: Connection;
+  readonly #connection: Throttle;
   readonly #turn: TurnOfReads;
   #isWanted = true;
   #isHeldBack = false;
   #allowance = FIRST_ALLOWANCE;
   #grownAtMs: number;
-  /** Of `BodyReads`. */
+  #turnCost = 0;
+  #busyAtMs = -Infinity;
   lastTurn = -1;
 
-  constructor(connection: Connection, turn: TurnOfReads) {
+  constructor(connection: Throttle, turn: TurnOfReads) {
     this.#connection = connection;
     this.#turn = turn;
-    this.#grownAtMs = turn.monotonicNow();
+    this.#grownAtMs = turn.openedAtMs;
   }
 
   /**
@@ -260,13 +286,27 @@ export class BodyRead implements Throttle {
   isFlood(chunkSizeBytes: number): boolean {
     const cost = 1 + chunkSizeBytes / CHUNK_SIZE_BYTES_OF_DOUBLE_COST;
     this.#turn.spend(cost);
-    this.#allowance -= chunkSizeBytes < TINY_CHUNK_SIZE_BYTES_MAX ? TINY_CHUNK_COST : cost;
-    if (this.#allowance >= 0 || !this.#turn.isFull()) return false;
-    const nowMs = this.#turn.monotonicNow();
+    this.#turnCost += cost;
+    this.#allowance -= cost;
+    return this.#allowance < 0 && this.#turn.isFull();
+  }
+
+  /**
+   * A turn begins: the client may have made more chunks since the last one. In a turn the allowance does not grow: on a busy
+   * machine the reading takes longer than the time in which it would.
+   */
+  grow(nowMs: number, allowanceMax: number): void {
+    if (this.#turnCost > BUSY_COST) this.#busyAtMs = this.#grownAtMs;
+    this.#turnCost = 0;
     const grown = this.#allowance + (nowMs - this.#grownAtMs) * ALLOWANCE_PER_MS;
     this.#grownAtMs = nowMs;
-    this.#allowance = Math.min(ALLOWANCE_MAX, grown);
-    return this.#allowance < 0;
+    this.#allowance = Math.min(allowanceMax, grown);
+  }
+
+  /** It brought many chunks during the last second. */
+  isBusy(nowMs: number): boolean {
+    const busyAtMs = this.#turnCost > BUSY_COST ? this.#grownAtMs : this.#busyAtMs;
+    return nowMs - busyAtMs < BUSY_FOR_MS;
   }
 
   /** May be called again, as often as the connection must be marked as in use. */
@@ -282,7 +322,6 @@ export class BodyRead implements Throttle {
     else this.#resumeNow();
   }
 
-  /** Until `goOn`. */
   holdBack(): void {
     this.#isHeldBack = true;
     if (this.#isWanted) this.#connection.pause();

@@ -1,3 +1,5 @@
+import { BASIC_CHALLENGE } from './answer.ts';
+
 /** The answer to a GET of something that is no call: health, metrics, the browser's pages. */
 export interface Page {
   readonly status: string;
@@ -29,3 +31,55 @@ export type PageOf = (
   asked: Asked,
   query: (name: string) => string,
 ) => Promise<Page> | Page;
+
+/** The part of uWebSockets.js' `HttpResponse` that a page uses. Called in a cork. */
+interface PageWriter {
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  end(body: string, closeConnection: boolean): unknown;
+  endWithoutBody(): unknown;
+}
+
+const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
+
+/**
+ * Writes the answer to the preflight request of a browser.
+ *
+ * @param headers - names of the headers that a page of another origin may send.
+ */
+export function writePermission(res: PageWriter, headers: string): void {
+  res.writeStatus('204 No Content');
+  res.writeHeader('X-Content-Type-Options', 'nosniff');
+  res.writeHeader('Access-Control-Allow-Origin', '*');
+  res.writeHeader('Access-Control-Allow-Methods', CORS_METHODS);
+  res.writeHeader('Access-Control-Allow-Headers', headers);
+  res.writeHeader('Vary', 'Access-Control-Request-Headers');
+  res.writeHeader('Access-Control-Max-Age', '86400');
+  res.endWithoutBody();
+}
+
+/** @param isLast - the connection ends with the answer. */
+export function writePage(res: PageWriter, page: Page, hasBody: boolean, isLast: boolean): void {
+  const { cacheSeconds } = page;
+  res.writeStatus(page.status);
+  res.writeHeader('Content-Type', page.contentType);
+  res.writeHeader('X-Content-Type-Options', 'nosniff');
+  res.writeHeader('Access-Control-Allow-Origin', '*');
+  res.writeHeader(
+    'Cache-Control',
+    cacheSeconds === undefined ? 'no-store' : `public, max-age=${cacheSeconds}`,
+  );
+  if (page.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
+  if (hasBody) res.end(page.body, isLast);
+  else endHead(res, Buffer.byteLength(page.body), isLast);
+}
+
+/**
+ * Ends the answer to a HEAD. The length is written as a header. Given to `endWithoutBody`, uWebSockets.js waits for
+ * that many bytes, and the connection is never free for another call, nor closed when idle.
+ */
+export function endHead(res: PageWriter, sizeBytes: number, isLast: boolean): void {
+  res.writeHeader('Content-Length', String(sizeBytes));
+  if (isLast) res.writeHeader('Connection', 'close');
+  res.endWithoutBody();
+}

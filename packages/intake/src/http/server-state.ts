@@ -4,6 +4,7 @@
  * Made by `server.ts`; used by `exchange.ts` and `stream/stream-exchange.ts`.
  */
 import type { DemoGate } from '../auth/demo-gate.ts';
+import type { RequestTurns } from './answer.ts';
 import type { BodyReads } from './body-pieces.ts';
 import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
 import type { InflationState } from './inflate-in-turn.ts';
@@ -22,6 +23,7 @@ export interface ServerState extends InflationState {
   readonly demoGate: DemoGate;
   readonly repeatedKeys: RepeatedKeyLooks;
   readonly bodyReads: BodyReads;
+  readonly requestTurns: RequestTurns;
   /** The workspace whose credentials the `Authorization` header has; 0 if they are unknown. */
   readonly ownerOf: (authorization: string) => number;
 }

@@ -1,7 +1,7 @@
 /**
  * The body of a stream as it comes: the socket's pieces, one at a time and only when they are asked
- * for, inflated on the way. The socket is paused whenever a piece waits here, so a sender that is
- * faster than the broker is slowed down by TCP and nothing piles up.
+ * for, inflated on the way. The socket is paused while a piece waits here, so TCP slows down a sender that is faster than the
+ * broker. Only a sender of many small chunks is read ahead, up to a bound (`held-bytes.ts`).
  *
  * ```
  *   socket ── onData ─▶ one piece ── next() ─▶ (inflate, 64 KB at a time) ─▶ take-stream.ts
@@ -23,7 +23,7 @@ import {
 } from 'node:zlib';
 import { BodyPieces, type Throttle } from '../http/body-pieces.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
-import type { HeldByStream } from './held-bytes.ts';
+import type { HeldBytes, HeldByStream } from './held-bytes.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
@@ -31,22 +31,43 @@ export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
 /** How often the connection is marked as in use: uWebSockets.js ends one that is silent for 10 s. */
 const KEEP_ALIVE_INTERVAL_MS = 4_000;
 
+/** In a turn of the event loop: such a sender is faster than its lines are taken. */
+const MANY_CHUNKS = 64;
+const SMALL_CHUNK_SIZE_BYTES_MAX = 512;
+
 export class StreamBytes implements AsyncIterable<Uint8Array> {
   readonly #throttle: Throttle;
   readonly #idleTimeoutMs: number;
+  readonly #held: HeldByStream | undefined;
   readonly #pieces: BodyPieces;
   #end: BytesEnd | undefined;
   #isPaused = false;
   #isDiscarding = false;
   readonly #cut = new AbortController();
   #wake: (() => void) | undefined;
-  #willWake = false;
+  #idle: NodeJS.Timeout | undefined;
+  /** Of this turn of the event loop. */
+  #chunkCount = 0;
+  #chunkSizeBytes = 0;
 
-  /** @param held - absent: as much as comes may be held. */
-  constructor(throttle: Throttle, idleTimeoutMs: number, held?: HeldByStream) {
-    this.#pieces = new BodyPieces(held);
+  /**
+   * @param held - absent: as much as comes may be held.
+   * @param cutConnection - calls `finish`.
+   */
+  constructor(
+    throttle: Throttle,
+    idleTimeoutMs: number,
+    held?: HeldBytes,
+    cutConnection: () => void = () => this.finish('cut'),
+  ) {
     this.#throttle = throttle;
     this.#idleTimeoutMs = idleTimeoutMs;
+    this.#held = held?.open({
+      read: () => this.#resume(),
+      holdBack: () => this.#holdBack(),
+      cut: cutConnection,
+    });
+    this.#pieces = new BodyPieces(this.#held);
   }
 
   /** Why there is no more; undefined while there may be. */
@@ -68,14 +89,26 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   push(bytes: Uint8Array, isLast: boolean): boolean {
     if (this.#end !== undefined || this.#isDiscarding) return true;
     if (!this.#pieces.add(bytes)) return false;
+    if (this.#chunkCount === 0) {
+      setImmediate(this.#endTurn);
+      if (!isLast) this.#pause();
+    }
+    this.#chunkCount++;
+    this.#chunkSizeBytes += bytes.length;
     if (isLast) this.#end = 'complete';
-    else this.#pause();
-    if (!this.#willWake) setImmediate(this.#wakeReader);
-    return (this.#willWake = true);
+    return true;
   }
 
-  readonly #wakeReader = (): void => {
-    this.#willWake = false;
+  readonly #endTurn = (): void => {
+    const areSmall = this.#chunkSizeBytes < this.#chunkCount * SMALL_CHUNK_SIZE_BYTES_MAX;
+    const readsAhead = areSmall && this.#chunkCount >= MANY_CHUNKS && this.#held?.mayReadAhead();
+    this.#chunkCount = 0;
+    this.#chunkSizeBytes = 0;
+    // Small chunks that come at once take long, so they are read before the kernel keeps many.
+    if (this.#isPaused && !this.#isDiscarding && this.#end === undefined)
+      if (readsAhead) this.#held?.ask();
+      // uWebSockets.js went on with the rest of its buffer, and began its 10 s anew.
+      else this.#throttle.pause();
     this.#wake?.();
   };
 
@@ -84,6 +117,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     if (this.#end === undefined || end === 'cut') this.#end = end;
     if (end === 'cut') {
       this.#pieces.clear();
+      this.#held?.close();
       this.#cut.abort();
     }
     this.#wake?.();
@@ -93,9 +127,22 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   discard(): void {
     this.#isDiscarding = true;
     this.#pieces.clear();
+    this.#held?.close();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const piece of this.#read()) yield piece;
+  }
+
+  /** As the iterator, but each piece is valid until the next is asked for: its memory is used again. */
+  async *pieces(): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const piece of this.#read()) {
+      yield piece;
+      this.#pieces.reuse(piece);
+    }
+  }
+
+  async *#read(): AsyncGenerator<Uint8Array, void, undefined> {
     const keepingAlive = setInterval(() => this.#keepAlive(), KEEP_ALIVE_INTERVAL_MS);
     try {
       while (true) {
@@ -109,7 +156,6 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** For each piece: uWebSockets.js goes on with what it has read already, and each begins its 10 s anew. */
   #pause(): void {
     this.#isPaused = true;
     this.#throttle.pause();
@@ -118,26 +164,42 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   #resume(): void {
     this.#isPaused = false;
     this.#throttle.resume();
+    if (this.#wake !== undefined) this.#waitIdly();
+  }
+
+  #holdBack(): void {
+    clearTimeout(this.#idle);
+    if (this.#isDiscarding || this.#end !== undefined || this.#isPaused) return;
+    this.#pause();
+    if (this.#wake !== undefined) this.#held?.ask();
   }
 
   /** Also while it is paused: megabytes of gzip that have come at once take longer than 10 s to be taken. */
   #keepAlive(): void {
     if (this.#end !== undefined) return;
     if (this.#isPaused) {
-      this.#resume();
-      this.#pause();
+      this.#throttle.resume();
+      this.#throttle.pause();
     } else {
-      this.#pause();
-      this.#resume();
+      this.#throttle.pause();
+      this.#throttle.resume();
     }
   }
 
   async #nextPiece(): Promise<void> {
-    if (this.#isPaused) this.#resume();
-    const idle = setTimeout(() => this.finish('idle'), this.#idleTimeoutMs);
-    await new Promise<void>((resolve) => (this.#wake = resolve));
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      if (!this.#isPaused) this.#waitIdly();
+      else if (this.#held === undefined) this.#resume();
+      else this.#held.ask();
+    });
     this.#wake = undefined;
-    clearTimeout(idle);
+    clearTimeout(this.#idle);
+  }
+
+  #waitIdly(): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.finish('idle'), this.#idleTimeoutMs);
   }
 }
 
@@ -158,30 +220,39 @@ export class InflationRatioExceeded extends Error {
 /**
  * Inflates on the thread pool, a piece at a time and only while it is read: a bomb costs its lines, not its size. A cut
  * ends the inflation in the middle of a piece. Members and blocks without content inflate to nothing, so the speed of what
- * is made of them does not bound the work: what is given has one too. `deflate` is taken with and without the zlib wrapper, as in
+ * is made of them does not bound the work: the input has one too. `deflate` is taken with and without the zlib wrapper, as in
  * `read-body.ts`.
  *
- * @param given - called with the size of each piece before the inflater gets it, which waits until it resolves.
+ * @param given - called before the inflater gets a piece, which waits until it resolves: with the size of the piece, and with
+ * the bytes by which the pieces before it are larger than all that they inflated to, as far as no call before had them.
  * @throws InflationRatioExceeded
  * @throws Error of zlib if the bytes are not what the encoding says; the last pieces before that may be missing.
  */
 export async function* inflated(
   bytes: StreamBytes,
   encoding: 'gzip' | 'deflate',
-  given: (sizeBytes: number) => Promise<void>,
+  given: (sizeBytes: number, emptySizeBytes: number) => Promise<void>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await readFirst(pieces);
   if (!first) return;
   const inflater = createInflater(encoding, first);
   const received = { sizeBytes: 0 };
-  const source = Readable.from(counted(withFirst(first, pieces), received, given), {
+  let inflatedSizeBytes = 0;
+  let emptySizeBytes = 0;
+  const give = async (sizeBytes: number): Promise<void> => {
+    // The inflater may have a piece whose output is not read yet.
+    const smallerBy = inflater.bytesWritten - inflatedSizeBytes - 2 * INFLATED_PIECE_SIZE_BYTES;
+    const more = Math.max(0, smallerBy - emptySizeBytes);
+    emptySizeBytes += more;
+    await given(sizeBytes, more);
+  };
+  const source = Readable.from(counted(withFirst(first, pieces), received, give), {
     objectMode: false,
     highWaterMark: 1,
   });
   // Its errors are thrown by the loop below.
   pipeline(source, inflater, { signal: bytes.cut }).catch(() => undefined);
-  let inflatedSizeBytes = 0;
   for await (const piece of inflater as AsyncIterable<Uint8Array>) {
     yield piece;
     inflatedSizeBytes += piece.length;

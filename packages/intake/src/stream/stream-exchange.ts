@@ -48,6 +48,8 @@ export interface StreamOptions extends StreamDependencies, StreamGate {
   /** For streams that are open at the same time. */
   readonly places: SharedCapacity;
   readonly held: HeldBytes;
+  /** Of all streams: compressed bytes without output. */
+  readonly emptyInputPace: StreamPace;
   /** A stream on which nothing comes for so long is ended. */
   readonly idleTimeoutMs: number;
   /** By the stream's `traceparent` and `X-Request-Id`; absent: no stream is traced. */
@@ -106,7 +108,8 @@ export class StreamExchange {
       pause: () => void (this.#isAborted || res.pause()),
       resume: () => void (this.#isAborted || res.resume()),
     });
-    this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, options.held.open());
+    const cut = (): void => void (this.#isAborted || res.close());
+    this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, options.held, cut);
   }
 
   /** `framing`: why the request's body has no certain end, where it has none. */
@@ -120,6 +123,7 @@ export class StreamExchange {
     });
     if (framing !== undefined) {
       this.#read.close();
+      this.#bytes.discard();
       this.#trace?.end(400, {});
       this.#isAborted = true;
       this.#res.cork(() => {
@@ -196,7 +200,7 @@ export class StreamExchange {
       await this.#options.turns.next(request.workspace.environmentId);
       const bytes =
         encoding === 'identity'
-          ? this.#bytes
+          ? this.#bytes.pieces()
           : inflated(this.#bytes, encoding, this.#paceOfInput());
       const outcome = await takeStream(this.#options, request, bytes, {
         acknowledge: (acknowledgement) => this.#acknowledge(acknowledgement),
@@ -217,13 +221,20 @@ export class StreamExchange {
     }
   }
 
-  /** Half of what may be made of it: 32 MB a second, where one process takes some 20 MB a second of real lines. */
-  #paceOfInput(): (sizeBytes: number) => Promise<void> {
-    const { monotonicNow, pause } = this.#options;
+  /**
+   * A stream brings half of the bytes that it may inflate to: 32 MB a second. One process takes some 20 MB a second of real
+   * lines. All streams together bring 4 MB a second of input without output.
+   */
+  #paceOfInput(): (sizeBytes: number, emptySizeBytes: number) => Promise<void> {
+    const { monotonicNow, pause, emptyInputPace } = this.#options;
     const pace = new StreamPace(monotonicNow);
-    return (sizeBytes) => {
+    const isOver = (): boolean => this.#bytes.end === 'cut' || this.#bytes.end === 'stopping';
+    return async (sizeBytes, emptySizeBytes) => {
       pace.spend(2 * sizeBytes, 0);
-      return pace.wait(pause, () => this.#bytes.end === 'cut' || this.#bytes.end === 'stopping');
+      await pace.wait(pause, isOver);
+      if (emptySizeBytes === 0) return;
+      emptyInputPace.spend(16 * emptySizeBytes, 0);
+      await emptyInputPace.wait(pause, isOver);
     };
   }
 

@@ -7,6 +7,7 @@ import { Exchange, type Accept } from '../../src/http/exchange.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
+import { RequestTurns } from '../../src/http/answer.ts';
 import { BodyReads } from '../../src/http/body-pieces.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
@@ -34,6 +35,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   demoGate: new DemoGate([]),
   repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
   bodyReads: new BodyReads(() => performance.now()),
+  requestTurns: new RequestTurns(),
   ownerOf: (authorization) => Number(authorization),
 });
 
@@ -260,13 +262,11 @@ describe('chunks of bodies that come in parts', () => {
   });
 
   test('end the connection where they are more than a client can make, of any size', async () => {
-    for (const [chunk, countMax] of [
-      [line, 25_000],
-      [tiny, 6_000],
-      [new Uint8Array(0).buffer, 6_000],
-    ] as const) {
+    for (const chunk of [line, tiny, new Uint8Array(0).buffer]) {
       const caller = opener()();
-      receive(caller, chunk, countMax + 1);
+      receive(caller, chunk, 21_000);
+      expect(caller.isCut).toBe(false);
+      receive(caller, chunk, 3_001);
       expect(caller.isCut).toBe(true);
       await iteration();
     }
@@ -279,8 +279,28 @@ describe('chunks of bodies that come in parts', () => {
     await iteration();
     nowMs += 1_000;
     // Lines at 100,000 a second.
-    receive(caller, line, 15_000);
+    receive(caller, line, 60_000);
     expect(caller.isCut).toBe(false);
+  });
+
+  test('that several connections bring at once share what one may bring', async () => {
+    let nowMs = 0;
+    const open = opener(() => nowMs);
+    const callers = Array.from({ length: 5 }, open);
+    for (const caller of callers) {
+      receive(caller, line, 2_000);
+      await iteration();
+    }
+    nowMs += 900;
+    for (const caller of callers) {
+      receive(caller, line, 1);
+      await iteration();
+    }
+    const first = callers[0] as (typeof callers)[number];
+    receive(first, line, 36_000);
+    expect(first.isCut).toBe(false);
+    receive(first, line, 10_000);
+    expect(first.isCut).toBe(true);
   });
 });
 

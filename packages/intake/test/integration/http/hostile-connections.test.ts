@@ -152,6 +152,24 @@ test('pipelined calls, which uWebSockets.js cannot answer in turn, end the conne
   await expectUnharmed(intake);
 });
 
+const refusedCall = 'POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}';
+test.each([
+  ['OPTIONS /v1/track', 'OPTIONS /v1/track HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['GET /livez', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['HEAD /livez', 'HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['a call without credentials', refusedCall],
+  ['a call of no sense', `${callHead('Content-Length: 2')}{}`],
+])(
+  '%s, a hundred thousand times without waiting for an answer, ends the connection after a few',
+  async (_, request) => {
+    const raw = openRaw(intake.port);
+    raw.write(request.repeat(100_000));
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 20_000);
+    expect(raw.text().split('HTTP/1.1 ').length).toBeLessThan(1_000);
+    await expectUnharmed(intake);
+  },
+);
+
 test.each([
   ['POST /nowhere', 404],
   ['PATCH /v1/track', 405],

@@ -25,6 +25,7 @@ import { routes } from '../../../src/calls/calls.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../../src/stream/held-bytes.ts';
+import { StreamPace } from '../../../src/stream/stream-pace.ts';
 import { Turns } from '../../../src/http/turns.ts';
 import type { StreamOptions } from '../../../src/stream/stream-exchange.ts';
 import { UnauthorizedRecorder, type Refusal } from '../../../src/auth/unauthorized-recorder.ts';
@@ -118,7 +119,7 @@ export async function startIntakeUnderTest(
   };
   const collected = shared(4 * 1_048_576);
   const places = shared(4);
-  const held = new HeldBytes();
+  const held = new HeldBytes(() => performance.now());
   const turns = new Turns(() => performance.now());
   const server = await startServer({
     host: '127.0.0.1',
@@ -140,6 +141,7 @@ export async function startIntakeUnderTest(
       waitingSlots: new CommitSlots(turns),
       places,
       held,
+      emptyInputPace: new StreamPace(() => performance.now()),
       idleTimeoutMs: 60_000,
       ...streams,
     },
