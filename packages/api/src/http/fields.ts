@@ -78,7 +78,7 @@ const problemBody = z
   })
   .meta({ id: 'Problem', description: 'What went wrong, readable by every known client.' });
 
-const problemResponse = (description: string) => ({
+export const problemResponse = (description: string) => ({
   description,
   content: { 'application/problem+json': { schema: problemBody } },
 });

@@ -46,6 +46,8 @@ const TAGS = [
     name: 'reporting webhooks',
     description: 'Webhooks, their queues, deliveries, secrets and replays.',
   },
+  { name: 'event types', description: 'Types of the published messages, with their schemas.' },
+  { name: 'feeds', description: 'Subscriptions that a consumer reads by a cursor.' },
   { name: 'applications', description: 'Customers of the workspace, and their endpoints.' },
   {
     name: 'portal',

@@ -28,6 +28,11 @@ export const eventTypeSchema = z
       path: pathOf(pointer),
     });
     return z.NEVER;
+  })
+  .meta({
+    type: ['object', 'null'],
+    description:
+      'JSON Schema of the payloads (draft 2020-12, the keywords of the guide). Null or absent: any payload.',
   });
 
 /** Into the schema, whose keys the request's own path names with dots. */

@@ -22,8 +22,8 @@ import { z } from 'zod';
 import { changeOriginOf, environmentOf, portalOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { text } from '../http/fields.ts';
-import { pageQuery, readStart, splitPage } from '../http/page.ts';
+import { atLimit, badBody, badRequest, commonFailures, missing, text } from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
 import { eventTypeName, eventTypeSchema } from './event-type-fields.ts';
 import { registerPayloadCheck } from './payload-check.ts';
@@ -37,16 +37,42 @@ const DESCRIPTION_LENGTH_MAX = 1_000;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
 
-const body = z.strictObject({
-  description: text(DESCRIPTION_LENGTH_MAX).trim().default(''),
-  schema: eventTypeSchema,
-});
+const body = z
+  .strictObject({
+    description: text(DESCRIPTION_LENGTH_MAX).trim().default(''),
+    schema: eventTypeSchema,
+  })
+  .meta({
+    id: 'NewEventType',
+    requestExamples: [
+      {
+        description: 'An order was placed.',
+        schema: {
+          type: 'object',
+          required: ['total'],
+          properties: { total: { type: 'number', minimum: 0 } },
+        },
+      },
+    ],
+  });
+const eventType = z
+  .object({
+    name: z.string(),
+    version: z.int().meta({ description: 'Counts the changes of the schema.' }),
+    description: z.string(),
+    schema: z.unknown().meta({ description: 'JSON Schema, or null if any payload fits.' }),
+    created_at: z.string(),
+    archived: z.boolean(),
+  })
+  .meta({ id: 'EventType', description: 'A type of the messages that a workspace publishes.' });
 
 const params = z.object({ name: eventTypeName });
 const listQuery = z.object({
   ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
-  /** Archived ones too; the portal never lists them. */
-  include: z.literal('archived').optional(),
+  include: z
+    .literal('archived')
+    .optional()
+    .meta({ description: 'Lists archived types too. The portal never shows them.' }),
 });
 const version = z
   .string()
@@ -57,12 +83,24 @@ const position = z
   .tuple([z.string().min(1).max(EVENT_NAME_SIZE_BYTES_MAX)])
   .transform(([name]) => name);
 
+const tags = ['event types'];
+
 export function registerEventTypes(app: ApiServer, { database, now }: EventTypeEffects): void {
   app.get(
     '/v1/event_types',
     {
       config: { isInPortal: true },
-      schema: { hide: true, querystring: listQuery },
+      schema: {
+        tags,
+        summary: 'List the event types',
+        description: 'By their names.',
+        querystring: listQuery,
+        response: {
+          200: z.object({ event_types: z.array(eventType), next: nextToken }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
     },
     async (request, reply) => {
       const { start, limit, include } = request.query;
@@ -79,7 +117,14 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
     '/v1/event_types/:name',
     {
       config: { isInPortal: true },
-      schema: { hide: true, params, querystring: z.object({ version: version.optional() }) },
+      schema: {
+        tags,
+        summary: 'Get an event type',
+        description: 'The latest version, or the version asked for.',
+        params,
+        querystring: z.object({ version: version.optional() }),
+        response: { 200: eventType, ...badRequest, ...missing, ...commonFailures },
+      },
     },
     async (request, reply) => {
       const { name } = request.params;
@@ -93,7 +138,23 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
 
   app.put(
     '/v1/event_types/:name',
-    { schema: { hide: true, params, body } },
+    {
+      schema: {
+        tags,
+        summary: 'Make or change an event type',
+        description: `A new schema is a new version. At most ${EVENT_TYPE_COUNT_MAX} types a workspace.`,
+        params,
+        body,
+        response: {
+          200: eventType,
+          ...badRequest,
+          ...missing,
+          ...atLimit,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
     async (request, reply) => {
       const put = await putEventType(
         database,
@@ -122,9 +183,17 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
     '/v1/event_types/:name',
     {
       schema: {
-        hide: true,
+        tags,
+        summary: 'Archive an event type',
+        description: 'Publishing refuses an archived type. Putting the type again brings it back.',
         params,
-        querystring: z.object({ forget: z.literal('true').optional() }),
+        querystring: z.object({
+          forget: z
+            .literal('true')
+            .optional()
+            .meta({ description: 'Deletes the type with all its versions.' }),
+        }),
+        response: { 200: z.undefined(), ...badRequest, ...missing, ...commonFailures },
       },
     },
     async (request, reply) => {

@@ -11,7 +11,8 @@ import { environmentOf, isCallerInForce, NOT_IN_FORCE } from '../auth/authentica
 import type { TailPlaces } from '../events/tail-places.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { invalidRequest, notFound, type Problem } from '../http/problem.ts';
+import { badRequest, commonFailures, missing, problemResponse } from '../http/fields.ts';
+import { invalidRequest, notFound, PROBLEMS, type Problem } from '../http/problem.ts';
 import { eventText, readCursor, writeCursor } from './feed-cursor.ts';
 import { streamFeed } from './feed-stream.ts';
 import { FeedWatch } from './feed-watch.ts';
@@ -45,9 +46,25 @@ const numberInQuery = (min: number, max: number) =>
     .pipe(z.int().min(min).max(max));
 
 const query = z.object({
-  cursor: z.string().max(CURSOR_LENGTH_MAX).optional(),
+  cursor: z.string().max(CURSOR_LENGTH_MAX).optional().meta({
+    description:
+      'The cursor of the last event that you have dealt with. `latest`: only new events. Absent: from the oldest event.',
+  }),
   limit: numberInQuery(1, LIMIT_MAX).default(LIMIT_DEFAULT),
-  wait: numberInQuery(0, WAIT_SECONDS_MAX).default(WAIT_SECONDS_DEFAULT),
+  wait: numberInQuery(0, WAIT_SECONDS_MAX)
+    .default(WAIT_SECONDS_DEFAULT)
+    .meta({ description: `Seconds to wait for an event; ${WAIT_SECONDS_DEFAULT} by default.` }),
+});
+
+const feedPage = z.object({
+  events: z.array(
+    z.object({
+      cursor: z.string(),
+      event_type: z.string(),
+      event: z.unknown().meta({ description: 'As a reporting webhook is sent it.' }),
+    }),
+  ),
+  cursor: z.string().meta({ description: 'Give it with the next call.' }),
 });
 
 export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): void {
@@ -90,7 +107,27 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     // HEAD would wait as long as a GET without showing an event.
     {
       exposeHeadRoute: false,
-      schema: { hide: true, params: z.object({ name: feedName }), querystring: query },
+      schema: {
+        tags: ['feeds'],
+        summary: 'Read a feed',
+        description:
+          'The events after a cursor, each at least once. With `accept: text/event-stream` they come as server-sent events.',
+        params: z.object({ name: feedName }),
+        querystring: query,
+        response: {
+          200: {
+            description: 'Events.',
+            content: {
+              'application/json': { schema: feedPage },
+              'text/event-stream': { schema: z.string() },
+            },
+          },
+          ...badRequest,
+          ...missing,
+          410: problemResponse(PROBLEMS.cursor_expired.meaning),
+          ...commonFailures,
+        },
+      },
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);

@@ -9,8 +9,10 @@ import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
+import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { limitReached, notFound } from '../http/problem.ts';
-import { newWebhook } from '../webhooks/webhook-fields.ts';
+import { newWebhook, webhook } from '../webhooks/webhook-fields.ts';
+import { showFilters } from '../webhooks/webhook-options.ts';
 import { writeCursor } from './feed-cursor.ts';
 import { feedName, registerFeedReads, type FeedReadEffects } from './feed-reads.ts';
 
@@ -20,7 +22,7 @@ export interface FeedEffects extends FeedReadEffects {
 }
 
 const params = z.object({ name: feedName });
-const body = newWebhook.pick({
+const TAKEN = {
   events: true,
   event_names: true,
   attribute_filters: true,
@@ -29,17 +31,57 @@ const body = newWebhook.pick({
   with_imports: true,
   with_late: true,
   with_person_attributes: true,
+} as const;
+const body = newWebhook.pick(TAKEN).meta({
+  id: 'NewFeed',
+  description: 'The events that the feed takes, as for a reporting webhook.',
+  requestExamples: [{ events: ['event'], event_names: ['order_placed'] }],
 });
+const feedShape = z
+  .object({
+    name: z.string(),
+    ...webhook.pick(TAKEN).shape,
+    created_at: z.string(),
+    oldest: z.string().meta({ description: 'The earliest cursor that can be read from.' }),
+    latest: z.string().meta({ description: 'The cursor of the last event.' }),
+  })
+  .meta({ id: 'Feed', description: 'A subscription that a consumer reads at its own pace.' });
+
+const tags = ['feeds'];
 
 export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
   const { database, now } = effects;
   registerFeedReads(app, effects);
 
-  app.get('/v1/feeds', { schema: { hide: true } }, async (request, reply) =>
-    reply.send({ feeds: (await listFeeds(database, environmentOf(request))).map(toWire) }),
+  app.get(
+    '/v1/feeds',
+    {
+      schema: {
+        tags,
+        summary: 'List the feeds',
+        response: { 200: z.object({ feeds: z.array(feedShape) }), ...commonFailures },
+      },
+    },
+    async (request, reply) =>
+      reply.send({ feeds: (await listFeeds(database, environmentOf(request))).map(toWire) }),
   );
 
-  app.put('/v1/feeds/:name', { schema: { hide: true, params, body } }, async (request, reply) => {
+  const putSchema = {
+    tags,
+    summary: 'Make or change a feed',
+    description: `At most ${FEED_COUNT_MAX} a workspace. Events are kept for seven days or 10 GB.`,
+    params,
+    body,
+    response: {
+      200: feedShape,
+      ...badRequest,
+      ...missing,
+      ...atLimit,
+      ...badBody,
+      ...commonFailures,
+    },
+  };
+  app.put('/v1/feeds/:name', { schema: putSchema }, async (request, reply) => {
     const { event_names: names, attribute_filters: filters, ...given } = request.body;
     const put = await putFeed(
       database,
@@ -70,7 +112,14 @@ export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
     }
   });
 
-  app.delete('/v1/feeds/:name', { schema: { hide: true, params } }, async (request, reply) => {
+  const deleteSchema = {
+    tags,
+    summary: 'Delete a feed',
+    description: 'With its events.',
+    params,
+    response: { 200: z.undefined(), ...badRequest, ...missing, ...commonFailures },
+  };
+  app.delete('/v1/feeds/:name', { schema: deleteSchema }, async (request, reply) => {
     const isDeleted = await deleteFeed(
       database,
       environmentOf(request),
@@ -84,11 +133,11 @@ export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
   });
 }
 
-const toWire = (feed: Feed) => ({
+const toWire = (feed: Feed): z.infer<typeof feedShape> => ({
   name: feed.name,
-  events: feed.events,
-  event_names: feed.eventNames,
-  attribute_filters: feed.attributeFilters,
+  events: [...feed.events],
+  event_names: feed.eventNames && [...feed.eventNames],
+  attribute_filters: showFilters(feed.attributeFilters),
   full_resolution: feed.fullResolution,
   with_content: feed.withContent,
   with_imports: feed.withImports,

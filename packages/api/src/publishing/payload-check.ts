@@ -13,13 +13,28 @@ import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
+import { badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { eventTypeName, eventTypeSchema } from './event-type-fields.ts';
 
-const body = z.strictObject({
-  payload: z.custom<JsonObject>((payload) => isJsonObject(payload), 'must be an object'),
-  /** In place of the stored one. */
-  schema: eventTypeSchema,
+const body = z
+  .strictObject({
+    payload: z
+      .custom<JsonObject>((payload) => isJsonObject(payload), 'must be an object')
+      .meta({ type: 'object' }),
+    /** In place of the stored one. */
+    schema: eventTypeSchema,
+  })
+  .meta({ id: 'PayloadToCheck', requestExamples: [{ payload: { total: 100 } }] });
+const verdict = z.object({
+  fits: z.boolean(),
+  version: z.int().nullable().meta({ description: 'Null if the schema of the call was checked.' }),
+  errors: z.array(
+    z.object({
+      pointer: z.string().meta({ description: 'JSON pointer into the payload (RFC 6901).' }),
+      message: z.string(),
+    }),
+  ),
 });
 
 export function registerPayloadCheck(
@@ -30,7 +45,14 @@ export function registerPayloadCheck(
     '/v1/event_types/:name/check',
     {
       config: { capability: 'workspace.read' },
-      schema: { hide: true, params: z.object({ name: eventTypeName }), body },
+      schema: {
+        tags: ['event types'],
+        summary: 'Check a payload',
+        description: 'Tests whether publishing would take the payload, without publishing it.',
+        params: z.object({ name: eventTypeName }),
+        body,
+        response: { 200: verdict, ...badRequest, ...missing, ...badBody, ...commonFailures },
+      },
     },
     async (request, reply) => {
       const { payload, schema: draft } = request.body;
@@ -52,7 +74,7 @@ export function registerPayloadCheck(
 }
 
 /** As publishing checks a payload against a schema. A schema that this version cannot read has no rules, as there. */
-function violationsOf(schema: string | null, payload: JsonObject): readonly Violation[] {
+function violationsOf(schema: string | null, payload: JsonObject): Violation[] {
   const read = schema === null ? undefined : readSchema(JSON.parse(schema) as Json);
   if (read?.outcome !== 'read') return [];
   const checked = validatePayload(read.schema, payload, new StepBudget(MESSAGE_STEP_COUNT_MAX));
@@ -60,7 +82,7 @@ function violationsOf(schema: string | null, payload: JsonObject): readonly Viol
     case 'valid':
       return [];
     case 'invalid':
-      return checked.violations;
+      return [...checked.violations];
     case 'too_complex':
       return [{ pointer: '', message: 'is too much work to check' }];
   }

@@ -252,12 +252,17 @@ export function showOptions(
     window_max: row.windowMax,
     ordering: row.ordering,
     headers: hintsOf(openHeaders(customHeaders, environmentId, encryptedText)),
-    attribute_filters:
-      attributeFilters?.map(({ field, operator, values }) => ({
-        field,
-        operator,
-        ...(values && { values: [...values] }),
-      })) ?? null,
+    attribute_filters: showFilters(attributeFilters),
     ...showCredentials(row, environmentId, encryptedText),
   };
 }
+
+/** The filters as an answer has them, or null. */
+export const showFilters = (
+  filters: Webhook['attributeFilters'],
+): z.infer<typeof shownOptions.attribute_filters> =>
+  filters?.map(({ field, operator, values }) => ({
+    field,
+    operator,
+    ...(values && { values: [...values] }),
+  })) ?? null;

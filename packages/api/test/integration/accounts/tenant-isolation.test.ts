@@ -11,6 +11,7 @@ import {
 import { snapshotOf } from '../support/changing-operations.ts';
 import {
   fillPath,
+  isNamedByCaller,
   keyOf,
   listOperations,
   type Operation,
@@ -68,6 +69,9 @@ async function snapshotOfB(): Promise<string> {
     'imports',
     'import_problems',
     'inbox_preview_runs',
+    'event_types',
+    'applications',
+    'portal_links',
   ];
   const texts = await Promise.all(
     tables.map(async (table) => {
@@ -83,7 +87,7 @@ async function snapshotOfB(): Promise<string> {
 test('I35: every operation on an id of B is 404 to A, as one that nobody has, and changes nothing', async () => {
   const before = await snapshotOfB();
   const operations = operationsOfTenants().filter(
-    ({ pathParameters }) => pathParameters.length > 0,
+    (operation) => operation.pathParameters.length > 0 && !isNamedByCaller(operation),
   );
   expect(operations.length).toBeGreaterThanOrEqual(7);
   for (const operation of operations) {
@@ -109,6 +113,22 @@ test('I35: every operation on an id of B is 404 to A, as one that nobody has, an
     const ofBInA = expectProblem(await inOwnAccount(ownedBy), 404, 'not_found');
     const ofNobodyInA = await inOwnAccount(() => '2000000000');
     expect(ofBInA.message).toBe(expectProblem(ofNobodyInA, 404, 'not_found').message);
+  }
+  expect(await snapshotOfB()).toBe(before);
+});
+
+test("a feed or an event type that A makes by a name of B is A's own, and B's stays as it was", async () => {
+  const before = await snapshotOfB();
+  const operations = operationsOfTenants().filter(isNamedByCaller);
+  expect(operations.map(({ path }) => path)).toEqual([
+    '/v1/event_types/{name}',
+    '/v1/feeds/{name}',
+  ]);
+  for (const operation of operations) {
+    const url = fillPath(operation, ownedBy);
+    const made = await callAs(api.a, operation, url);
+    expect(made.statusCode, made.body).toBe(200);
+    expect((await api.call('DELETE', url)).statusCode).toBe(200);
   }
   expect(await snapshotOfB()).toBe(before);
 });

@@ -284,6 +284,7 @@ test('a member reads a workspace and sends again; all else in it needs an accoun
     if (operation.method === 'GET') expect([200, 404, 400, 422]).toContain(answer.statusCode);
   }
   expect(allowed.toSorted()).toEqual([
+    'POST /v1/event_types/{name}/check',
     'POST /v1/objects',
     'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
     'POST /v1/reporting_webhooks/{webhook_id}/probe',

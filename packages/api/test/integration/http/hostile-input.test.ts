@@ -1,7 +1,7 @@
 /** Hostile paths and queries on every operation. They get a documented answer that names the field, never a 500. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiUnderTest } from '../support/api-under-test.ts';
-import { fillPath, type Operation } from '../support/every-operation.ts';
+import { fillPath, isNamedByCaller, type Operation } from '../support/every-operation.ts';
 import {
   expectDocumented,
   goodBody,
@@ -51,6 +51,12 @@ test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
         // 403 for calls of the staff, with every path; 422 if the body, which is refused for fields of other
         // operations, is read before a plan is looked up in the catalogue.
         const statuses = operation.path.endsWith('/plans/{plan_id}') ? [403, 404, 422] : [403, 404];
+        // Some texts are good names, so the operation makes an object.
+        if (isNamedByCaller(operation) && answer.statusCode === 200) {
+          const gone = await api.call('DELETE', `${url}?forget=true`);
+          expect(gone.statusCode).toBe(200);
+          continue;
+        }
         expectDocumented({ ...operation, statuses }, answer, { spoiled, text });
       }
     }
@@ -94,6 +100,7 @@ const POSITIONS: Readonly<Record<string, readonly (string | number)[]>> = {
   'GET /v1/ingestion_issues': ['2026-03-01', 'a', 'b', 'c'],
   'GET /v1/imports': [1],
   'GET /v1/portal_links': ['id-1'],
+  'GET /v1/event_types': ['acme'],
   'GET /v1/applications': ['acme'],
   'GET /v1/applications/{application_id}/endpoints': [1],
   'GET /v1/deliveries': [1, 1],

@@ -100,6 +100,9 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
   'POST /v1/applications': { name: 'Acme' },
   'PUT /v1/applications/{application_id}': { name: 'Acme' },
   'POST /v1/applications/{application_id}/replays': { since: 0, dry_run: true },
+  'PUT /v1/event_types/{name}': { description: 'An order.', schema: { type: 'object' } },
+  'POST /v1/event_types/{name}/check': { payload: { total: 1 } },
+  'PUT /v1/feeds/{name}': { events: ['email_sent'], full_resolution: true },
   'POST /v1/portal_links': {
     for: 'acme/jo',
     capabilities: ['create'],
@@ -162,3 +165,7 @@ export const WORDS_IN_PATHS: Readonly<Record<string, string>> = {
   credit_type: 'llm',
   plan_id: 'premium_month',
 };
+
+/** True if the operation makes an object with the path's name. Two tenants may use the same name. */
+export const isNamedByCaller = ({ method, path }: Pick<Operation, 'method' | 'path'>): boolean =>
+  method === 'PUT' && path.endsWith('/{name}');

@@ -1,4 +1,5 @@
 /** An API with one object for each operation, and hostile texts. */
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -131,8 +132,23 @@ export async function startHostileWorld() {
     api.database,
   );
   await api.call('POST', '/v1/applications', { body: { id: 'acme', name: 'Acme' } });
+  await api.call('PUT', '/v1/event_types/acme', { body: {} });
+  await api.call('PUT', '/v1/feeds/acme', { body: { events: ['customer_subscribed'] } });
+  // A feed without an event would keep its readers waiting.
+  await appendDeliveries(api.database, [
+    {
+      environmentId: api.a.environmentId,
+      eventType: 'customer_subscribed',
+      eventId: 'subscribed-1',
+      objectType: 'customer',
+      metric: 'subscribed',
+      occurredAtMs: 0,
+      data: {},
+    },
+  ]);
   const existing: Record<string, string> = {
     application_id: 'acme',
+    name: 'acme',
     webhook_id: String(made.json().id),
     identifier: 'ada',
     sequence: '1',

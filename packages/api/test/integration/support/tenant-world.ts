@@ -78,6 +78,11 @@ export async function insertOwned(
     key: tenant.key,
     body: webhookBody(marker),
   });
+  for (const [path, body] of [
+    [`/v1/event_types/${marker}`, { description: marker }],
+    [`/v1/feeds/${marker}`, { events: ['email_sent'] }],
+  ] as const)
+    await api.call('PUT', path, { key: tenant.key, body });
   await appendDeliveries(
     api.database,
     [marker, `${marker}-2`].map((eventId) => ({
@@ -156,7 +161,7 @@ export async function insertOwned(
     ...WORDS_IN_PATHS,
     account_id: String(tenant.accountId),
     id: String(tenant.spareCredentialId),
-    // Made with the import, after the webhook's and the replay's. A has one at most: of its token used on B.
+    // Made with the feed, after the webhook's and the event type's. A has one at most: of its token used on B.
     audit_log_id: '3',
     ...(await insertExport(api, tenant)),
     environment_id: String(environmentId),
@@ -164,6 +169,7 @@ export async function insertOwned(
     replay_id: String(replay.json().replay.id),
     portal_link_id: `${marker}-link`,
     application_id: applicationId,
+    name: marker,
     credit_type: 'llm',
     run_id: runId,
     plan_id: 'premium_month',
