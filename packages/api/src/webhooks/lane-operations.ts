@@ -13,6 +13,7 @@ import {
 } from '@sluice/database/replays/lane-actions';
 import { findDisabling, findLaneState } from '@sluice/database/delivery/lane-states';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
@@ -84,7 +85,8 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const found = await findLaneState(database, lane);
+      const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);
+      const found = webhook && (await findLaneState(database, lane));
       if (!found) return noWebhook(request, reply);
       const disabling = found.isPaused ? await findDisabling(database, lane) : undefined;
       const shown = disabling && portalOf(request) ? withoutStaff(disabling) : disabling;

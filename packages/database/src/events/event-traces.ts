@@ -93,7 +93,7 @@ export async function findEventAt(
 
 /**
  * Deliveries of a reporting event, or of the reporting events that a client's event caused: the latest `limit`.
- * Deliveries of deleted webhooks are left out. By `delivery_log_by_event` and `delivery_log_by_cause`, then the primary
+ * Deliveries of deleted webhooks and of feeds are left out. By `delivery_log_by_event` and `delivery_log_by_cause`, then the primary
  * keys of webhooks and attempts.
  */
 export async function listDeliveriesOfEvent(
@@ -114,7 +114,7 @@ export async function listDeliveriesOfEvent(
       select log.* from reported join delivery_log log using (event_id)
         join webhooks using (environment_id, webhook_id)
        where log.environment_id = ${environmentId} and webhooks.environment_id = ${environmentId}
-         and webhooks.deleted_at is null
+         and webhooks.deleted_at is null and webhooks.feed_name is null
        order by log.appended_at desc, log.webhook_id, log.sequence desc
        limit ${limit}
     )

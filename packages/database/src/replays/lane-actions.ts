@@ -21,6 +21,11 @@ import { probeReplayNow } from './replays.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';
 
+/** True for a webhook. A feed has a lane too, but its events are only read. */
+const isSentTo = sql`not exists (
+        select from webhooks w
+         where w.environment_id = lanes.environment_id and w.webhook_id = lanes.webhook_id and w.feed_name is not null)`;
+
 export type ProbeOutcome =
   /** The lane's probe is due, or its replay's: wake the lane. */
   | 'due'
@@ -53,7 +58,7 @@ export async function probeNow(
       select state, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld",
              ${HEAD_SEQUENCE} as head, next_probe_at as "probeAt"
         from lanes
-       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and ${isSentTo}
          for no key update`.execute(transaction);
     const [row] = rows;
     if (!row) return 'not_found';
@@ -113,7 +118,7 @@ export async function skipHead(
     async (transaction): Promise<SkipOutcome> => {
       const { rows } = await sql<{ state: string; isHeld: boolean }>`
       select state, coalesce(lease_until > clock_timestamp(), false) as "isHeld" from lanes
-       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and ${isSentTo}
          for no key update`.execute(transaction);
       const [row] = rows;
       if (!row) return 'not_found';
@@ -237,7 +242,7 @@ async function lockForAppend(
 ): Promise<AppendOutcome | undefined> {
   const { rows } = await sql<{ isPaused: boolean }>`
     select is_paused as "isPaused" from lanes
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and ${isSentTo}
        for no key update`.execute(transaction);
   const [row] = rows;
   if (!row) return { outcome: 'not_found' };

@@ -180,7 +180,7 @@ test('a feed takes what it asks for, and a change holds from then on', async () 
 });
 
 test('a feed is no webhook: nothing is sent for it, and no call on webhooks finds it', async () => {
-  await log(1);
+  const [id = ''] = await log(1);
   const { webhookId } = (await findFeed(api.database, api.a.environmentId, name))!;
   expect(api.woken.filter((lane) => lane.webhookId === webhookId)).toEqual([]);
   const path = `/v1/reporting_webhooks/${webhookId}`;
@@ -192,6 +192,19 @@ test('a feed is no webhook: nothing is sent for it, and no call on webhooks find
   expectProblem(await api.call('POST', `${path}/secrets`, secret), 404, 'not_found');
   const body = { since: 0 };
   expect((await api.call('POST', `${path}/replays`, { body })).statusCode).not.toBe(200);
+  for (const part of ['state', 'deliveries', 'deliveries/1'])
+    expectProblem(await api.call('GET', `${path}/${part}`), 404, 'not_found');
+  for (const action of ['probe', 'deliveries/1/resend'])
+    expectProblem(await api.call('POST', `${path}/${action}`), 404, 'not_found');
+  const sample = { body: { event_type: 'email_sent' } };
+  expectProblem(await api.call('POST', `${path}/test`, sample), 404, 'not_found');
+  const skip = { body: { sequence: 1 } };
+  expectProblem(await api.call('POST', `${path}/skip_head`, skip), 404, 'not_found');
+  const ofWebhook = await api.call('GET', `/v1/deliveries?webhook_id=${webhookId}`);
+  expect(ofWebhook.body).not.toContain(id);
+  // The trace has the event alone: a feed makes no delivery.
+  const { trace } = (await api.call('GET', `/v1/events/${id}/trace`)).json();
+  expect(trace?.deliveries ?? []).toEqual([]);
   const listed = (await api.call('GET', '/v1/reporting_webhooks')).json<{
     reporting_webhooks: { id: number }[];
   }>();
