@@ -53,7 +53,9 @@ export function addMoveCommands(context: MoveContext): void {
     .requiredOption('--project <id>', 'whose endpoints they are')
     .addOption(new Option('--from-token <token>', 'of its API').env('CONVOY_API_KEY'))
     .addOption(dryRun())
-    .description('owners as applications; endpoints with types, rates and secrets')
+    .description(
+      'owners as applications; endpoints with types, filters, rates, credentials and secrets',
+    )
     .action(async (options: MoveOptions) => {
       const read = readerOf(context, options, 'CONVOY_API_KEY');
       await moveAll(context, options, readConvoy(read, options.project ?? ''));

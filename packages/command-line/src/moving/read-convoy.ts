@@ -3,6 +3,8 @@
  * so does an endpoint without an owner.
  */
 import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
+import { authenticationOf } from './convoy-authentication.ts';
+import { attributeFiltersOf } from './convoy-filters.ts';
 import {
   type MovedEndpoint,
   neededText,
@@ -43,7 +45,10 @@ function toMoved(
   const filters = subscriptions.map(({ filter_config: config }) => config).filter(isJsonObject);
   const types = [...new Set(filters.flatMap((filter) => textsOf(filter['event_types'])))];
   const isOfSome = types.length > 0 && !types.includes(EVERY_TYPE);
-  const { headers, byHand } = authenticationOf(endpoint);
+  const attributeFilters = attributeFiltersOf(
+    subscriptions.map((each) => memberOf(memberOf(each, 'filter_config'), 'filter')),
+  );
+  const { settings, byHand } = authenticationOf(endpoint);
   return {
     application: owner === undefined ? { id, name } : { id: owner, name: shortName(owner) },
     settings: {
@@ -51,15 +56,21 @@ function toMoved(
       endpoint: url,
       ...(isOfSome && { event_names: types }),
       ...rateOf(endpoint),
-      ...(headers && { headers }),
+      ...(attributeFilters?.length && {
+        attribute_filters: attributeFilters.map(({ field, operator, values }): JsonObject => ({
+          field,
+          operator,
+          ...(values && { values: [...values] }),
+        })),
+      }),
+      ...settings,
     },
     isDisabled: textOf(endpoint['status']) !== undefined && endpoint['status'] !== 'active',
     secret: secretOf(endpoint),
     byHand: [
       ...byHand,
       ...(subscriptions.length === 0 ? ['no subscription: it is sent every type here'] : []),
-      ...(filters.some(hasFilter) ? ['filter of a subscription'] : []),
-      ...(isJsonObject(endpoint['mtls_client_cert']) ? ['client certificate'] : []),
+      ...(attributeFilters ? [] : ['filter of a subscription']),
     ],
   };
 }
@@ -79,26 +90,10 @@ function rateOf(endpoint: JsonObject): { readonly rate_limit_per_second?: number
   return { rate_limit_per_second: Math.min(10_000, Math.max(1, Math.floor(count / seconds))) };
 }
 
-function authenticationOf(endpoint: JsonObject): {
-  readonly headers?: JsonObject;
-  readonly byHand: readonly string[];
-} {
-  const given = endpoint['authentication'];
-  const type = isJsonObject(given) ? textOf(given['type']) : undefined;
-  if (!isJsonObject(given) || type === undefined) return { byHand: [] };
-  const key = given['api_key'];
-  const name = isJsonObject(key) ? textOf(key['header_name']) : undefined;
-  const value = isJsonObject(key) ? textOf(key['header_value']) : undefined;
-  return name !== undefined && value !== undefined
-    ? { headers: { [name]: value }, byHand: [] }
-    : { byHand: [`authentication ${type}`] };
-}
-
-const hasFilter = ({ filter }: JsonObject): boolean =>
-  isJsonObject(filter ?? null) &&
-  Object.values(filter as JsonObject).some(
-    (part) => isJsonObject(part) && Object.keys(part).length > 0,
-  );
+const memberOf = (whole: JsonObject, name: string): JsonObject => {
+  const member = whole[name] ?? null;
+  return isJsonObject(member) ? member : {};
+};
 
 async function* pagesOf(read: ReadSource, path: string): AsyncGenerator<JsonObject> {
   const list = `${path}${path.includes('?') ? '&' : '?'}perPage=${PAGE_LENGTH}&direction=next`;

@@ -191,8 +191,13 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
               { value: 'secret-of-convoy-for-its-receiver', expires_at: null },
             ],
             authentication: {
-              type: 'api_key',
-              api_key: { header_name: 'x-key', header_value: 'k' },
+              type: 'oauth2',
+              oauth2: {
+                url: 'https://login.example/token',
+                client_id: 'c',
+                client_secret: 'secret-of-the-client',
+                authentication_type: 'shared_secret',
+              },
             },
           },
         ],
@@ -207,10 +212,13 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
         status: 'paused',
         secrets: [],
         authentication: { type: 'oauth2', oauth2: {} },
+        mtls_client_cert: { client_cert: 'PEM', client_key: '[REDACTED]' },
       },
     ]),
     [`${project}/subscriptions?endpointId=e_1&${list}`]: page([
-      { filter_config: { event_types: ['invoice.paid'], filter: { body: { total: 5 } } } },
+      {
+        filter_config: { event_types: ['invoice.paid'], filter: { body: { total: { $gte: 5 } } } },
+      },
     ]),
     [`${project}/subscriptions?endpointId=e_2&${list}`]: page([
       { filter_config: { event_types: ['*'], filter: { body: {}, headers: {} } } },
@@ -232,19 +240,20 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
   // The second has an address that is never sent to.
   expect(moved.exitCode, moved.errors).toBe(1);
   expect(rowsOf(moved.output)).toMatchObject([
-    { application: 'beta', result: 'moved', by_hand: 'filter of a subscription' },
+    { application: 'beta', result: 'moved', by_hand: '' },
     {
       application: 'e_2',
       result: expect.stringMatching(/^refused: /),
-      by_hand: 'authentication oauth2; secret',
+      by_hand: 'authentication oauth2; client certificate: its private key is not shown; secret',
     },
   ]);
   const { endpoints: there = [] } = await get('/v1/applications/beta/endpoints');
   expect(there).toMatchObject([
     {
       event_names: ['invoice.paid'],
+      attribute_filters: [{ field: 'data.payload.total', operator: 'gte', values: ['5'] }],
+      oauth2: { token_url: 'https://login.example/token', client_authentication: 'body' },
       rate_limit_per_second: 5,
-      headers: { 'x-key': expect.any(String) },
     },
   ]);
   const [endpoint] = there as { id: number }[];
