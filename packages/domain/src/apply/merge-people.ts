@@ -104,6 +104,7 @@ function merge(
     ...before,
     attributes: fill(before.attributes, from.attributes),
     unsubscribed: before.unsubscribed ?? from.unsubscribed,
+    attributesAtMs: latestOf(before.attributesAtMs, from.attributesAtMs),
     attributePlaces: joinPlaces(before, from),
     updatedAtMs: operation.receivedAtMs,
   };
@@ -134,7 +135,14 @@ function fill(kept: JsonObject, from: JsonObject): JsonObject {
   return filled;
 }
 
-/** A value that the primary takes from the secondary keeps the place of the secondary's write. */
+/** The `_timestamp` of the attributes of both: an older write must not replace a value that the merge brought. */
+const latestOf = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+/**
+ * A value that the primary keeps has the place of its own write. For any other name the later write of the two counts. So
+ * a visitor's trait never replaces a later write of either person, and a removal is a write.
+ */
 function joinPlaces(
   { attributes, unsubscribed, attributePlaces }: PersonRow,
   { attributePlaces: from }: PersonRow,
@@ -145,7 +153,9 @@ function joinPlaces(
     const whole = namesAbove(name).at(-1) as string;
     const isKept =
       whole === 'unsubscribed' ? unsubscribed !== null : Object.hasOwn(attributes, whole);
-    if (!isKept) setKey(joined, name, from[name] as OrderPlace);
+    const given = from[name] as OrderPlace;
+    const own = Object.hasOwn(joined, name) ? joined[name] : undefined;
+    if (!isKept && (own === undefined || own < given)) setKey(joined, name, given);
   }
   return joined;
 }

@@ -35,6 +35,29 @@ const ownerOf = (name: string): number | null | undefined =>
   store.events.find((row) => row.name === name)?.personId;
 const whoIs = (): object[] => store.people.map(({ id, email, phone }) => ({ id, email, phone }));
 
+describe('an attribute write that is older than', () => {
+  const OLDER_MS = NOW_MS - 2_000;
+  const NEWER_MS = NOW_MS - 1_000;
+  const at = (who: string, plan: string, attributesAtMs: number): Operation =>
+    identify(who, { plan }, { attributesAtMs });
+
+  test.each([
+    ['the secondary’s value', [identify('id:1'), at('id:2', 'newer', NEWER_MS)]],
+    [
+      'the primary’s value',
+      [at('id:1', 'newer', NEWER_MS), at('id:2', 'of the other', OLDER_MS - 1)],
+    ],
+  ])('%s is skipped after the merge', (_name, before) => {
+    store.apply(...before);
+    store.apply(merge('id:1', 'id:2'));
+    const changes = store.apply(at('id:1', 'older', OLDER_MS));
+    expect(store.people).toMatchObject([{ id: '1', attributes: { plan: 'newer' } }]);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'skipped_update' } }]);
+    store.apply(at('id:1', 'newest', NOW_MS));
+    expect(store.people).toMatchObject([{ attributes: { plan: 'newest' } }]);
+  });
+});
+
 describe('of what both have, the primary keeps its own', () => {
   test('a device of the same token', () => {
     store.apply(

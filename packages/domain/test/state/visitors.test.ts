@@ -111,6 +111,22 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(attributesOf('p')).toEqual({ plan: 'visitor' });
   });
 
+  it.each([
+    ['a removed value', null],
+    ['a value', 'secondary'],
+  ])('a merge with somebody who had %s leaves the place of a later removal', (_name, plan) => {
+    apply(
+      // Another visitor, whose traits make the workspace record places.
+      identify('anonymous_id:other', { plan: 'other' }),
+      identify('id:s', { plan }),
+      identify('anonymous_id:z', { plan: 'visitor' }),
+      identify('id:p', { plan: null }),
+      merge('id:p', 'id:s'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(attributesOf('p')).toEqual(plan === null ? {} : { plan });
+  });
+
   it('the call that identifies comes after what the visitor said', () => {
     apply(
       identify('anonymous_id:z', { plan: 'visitor', kept: true }),

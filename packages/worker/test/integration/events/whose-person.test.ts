@@ -74,3 +74,26 @@ test('what another workspace says of the number of somebody’s person takes not
   expect(await world().countOf('people', other)).toBe(0);
   expect(await world().countOf('events', other)).toBe(0);
 });
+
+test('an attribute that a merge brought is not replaced by an older _timestamp', async () => {
+  const at = (seconds: number) => ({ attributesAtMs: 1_000 * seconds });
+  await run(identify('id:p'), identify('id:s', { city: 'newer' }, at(1_600_000_005)));
+  await run(merge('id:p', 'id:s'));
+  await run(identify('id:p', { city: 'older' }, at(1_600_000_004)));
+  expect(await world().rowsOf('people', environmentId(), 'id, attributes')).toEqual([
+    { id: 'p', attributes: { city: 'newer' } },
+  ]);
+});
+
+test('a removal stays newer than a visitor’s trait after a merge with somebody who removed it before', async () => {
+  // Another visitor, whose traits make the workspace record places.
+  await run(identify('anonymous_id:other', { plan: 'other' }));
+  await run(identify('id:s', { plan: null }));
+  await run(identify('anonymous_id:z', { plan: 'visitor' }));
+  await run(identify('id:p', { plan: null }));
+  await run(merge('id:p', 'id:s'));
+  await run(identify('id:p', {}, { anonymousId: 'z' }));
+  expect(await world().rowsOf('people', environmentId(), 'id, attributes')).toEqual([
+    { id: 'p', attributes: {} },
+  ]);
+});
