@@ -124,3 +124,26 @@ test('decided: of two people with preferences, a merge keeps the primary’s', (
     ),
   ).toEqual([person('id:p', preferences('topics.topic_1'))]);
 });
+
+test('§1.2: after a merge, a _timestamp older than the newest of both people is skipped', () => {
+  const calls = [
+    put('p'),
+    put('q', { city: 1, _timestamp: 5 }),
+    pipelines('alias', { previousId: 'q', userId: 'p' }),
+    put('p', { city: 2, _timestamp: 4 }),
+  ];
+  expect(sortedPeople(...calls)).toEqual([person('id:p', { city: 1 })]);
+});
+
+test('H 4: a removal stays newer than a visitor’s trait, also after a merge', () => {
+  for (const plan of [null, 1])
+    expect(
+      sortedPeople(
+        put('q', { plan }),
+        traits('v', { plan: 2 }),
+        put('p', { plan: null }),
+        pipelines('alias', { previousId: 'q', userId: 'p' }),
+        identified,
+      ),
+    ).toEqual([person('anonymous:v id:p', plan === null ? {} : { plan })]);
+});

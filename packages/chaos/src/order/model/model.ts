@@ -14,14 +14,14 @@ import {
   withNames,
   without,
   withPerson,
-  type JsonObject,
   type Name,
   type Person,
   type Profile,
   type State,
 } from './model-state.ts';
+import { isOlder, newestOf, relate, withoutObject, write } from './profile.ts';
 import { stepsOf } from './read-calls.ts';
-import { isPreference, type Relation, type Step, type Subject } from './steps.ts';
+import { isPreference, type Step, type Subject } from './steps.ts';
 
 /** A batch is one call: its items apply in their own order, without other calls in between (H). */
 export const applyCall = (state: State, call: Call): State =>
@@ -118,16 +118,6 @@ function identify(
     return { ...related, values, stamp: stamp ?? profile.stamp };
   };
   return change(state, subject, !isUpdate, written, { stamp, removed });
-}
-
-const isOlder = (stamp: number | undefined, { stamp: stored }: Profile): boolean =>
-  stamp !== undefined && stored !== undefined && stamp < stored;
-
-/** An attribute of a visitor is kept with its `_timestamp`, so the newest of them counts (decided). */
-function newestOf(values: Profile['values'], ...others: (number | undefined)[]) {
-  const stamps = [...Object.values(values).map(({ stamp }) => stamp), ...others];
-  const known = stamps.filter((stamp) => stamp !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
 }
 
 /** The id of an earlier event is ignored, for any person, also if that event was ignored (spec §2 Event, §1.4). */
@@ -262,13 +252,22 @@ function merge(state: State, primaryName: Name, secondaryName: Name): State {
   // Preferences are one attribute (§1.3): the primary's stay, or the secondary's come whole.
   const isSet = (name: string): boolean =>
     isPreference(name) ? set.some(isPreference) : set.includes(name);
+  // A removal by the primary stays as late as it was: a visitor's trait must not replace it (H 4).
+  const filled = Object.entries(secondary.values)
+    .filter(([name]) => !isSet(name))
+    .map(([name, each]) => {
+      const at = Math.max(each.at, primary.values[name]?.at ?? 0);
+      return [name, { ...each, at }] as const;
+    });
   // The secondary's svc_id loses its person (decided).
   const taken = withoutKinds(secondary, ['svc']).names.filter(
     (name) => !hasOneOfKind(name) || !hasKind(primary, kindOf(name)),
   );
   const merged: Person = {
     ...withNames(primary, taken),
-    values: { ...primary.values, ...without(secondary.values, (name) => isSet(name)) },
+    values: { ...primary.values, ...Object.fromEntries(filled) },
+    // No older write replaces a value that came with the secondary (§1.2).
+    stamp: newestOf({}, primary.stamp, secondary.stamp),
     // A device or relationship that both have stays as the primary has it (decided).
     devices: { ...secondary.devices, ...primary.devices },
     relationships: { ...secondary.relationships, ...primary.relationships },
@@ -310,39 +309,3 @@ function suppress(state: State, name: Name): State {
   const group = Object.fromEntries(names.map((each) => [each, names.join(' ')]));
   return { ...withPerson(state, person), suppressed: { ...state.suppressed, ...group } };
 }
-
-/** `null` and the empty text remove an attribute (§1.2). */
-function write(
-  values: Profile['values'],
-  attributes: JsonObject,
-  at: number,
-  stamp?: number,
-): Profile['values'] {
-  const written = Object.entries(attributes).map(([name, sent]) => {
-    const value = name === 'unsubscribed' ? isUnsubscribed(sent) : sent;
-    return [name, { value: value === '' ? null : value, at, stamp }] as const;
-  });
-  return { ...values, ...Object.fromEntries(written) };
-}
-
-/** §1.3: these values unsubscribe, any other value subscribes. */
-const isUnsubscribed = (value: JsonObject[string]): boolean =>
-  value === true ||
-  value === 1 ||
-  value === '1' ||
-  (typeof value === 'string' && value.toLowerCase() === 'true');
-
-/** A relationship that is added again keeps attributes that the call does not name (decided). */
-function relate(profile: Profile, relations: readonly Relation[]): Profile {
-  return relations.reduce((changed, { object, attributes, isGone }) => {
-    if (isGone) return withoutObject(changed, object);
-    const { relationships } = changed;
-    const joined = { ...relationships[object], ...attributes };
-    return { ...changed, relationships: { ...relationships, [object]: joined } };
-  }, profile);
-}
-
-const withoutObject = <Kept extends Profile>(profile: Kept, object: string): Kept => ({
-  ...profile,
-  relationships: without(profile.relationships, (each) => each === object),
-});
