@@ -30,7 +30,8 @@ export function openOperatorShell(
   });
   let output = '';
   bash.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-  bash.stdin.write('exec 2>&1\nset -o pipefail\n');
+  // Node makes an output that it shares with other programs non-blocking. In a socket of ours their writes then fail under load.
+  bash.stdin.write('exec > >(exec cat) 2>&1\nset -o pipefail\n');
   const shell: OperatorShell = {
     read(name) {
       output = '';

@@ -3,6 +3,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { violationsOf } from './accessibility.ts';
 import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
 
@@ -114,7 +115,8 @@ test('what was applied, refused, delivered and failed is counted, in words and i
   await chart(/[1-9]\d* were refused/).waitFor();
   const applied = chart(/operations were applied/);
   await applied.getByText('In numbers').click();
-  expect(await applied.getByRole('row').count()).toBeGreaterThanOrEqual(25);
+  // The browser reports the opening after the click.
+  await expect.poll(() => applied.getByRole('row').count(), WAIT).toBeGreaterThanOrEqual(25);
   await page.goto(`${world.url}/billing/usage`);
   await chart(/[1-9]\d* operations were applied in the last 30 days/).waitFor();
   receiver.close();
