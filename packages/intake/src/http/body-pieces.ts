@@ -199,6 +199,8 @@ export class BodyReads {
   readonly #open = new Set<BodyRead>();
   #turn = 0;
   #turnCost = 0;
+  /** At the end of the last turn. */
+  #busyCount = 0;
 
   /** @param monotonicNow - milliseconds that never go back. */
   constructor(monotonicNow: () => number) {
@@ -229,7 +231,7 @@ export class BodyReads {
     this.#turnCost += cost;
     if (read.lastTurn !== this.#turn) {
       const nowMs = this.#monotonicNow();
-      read.grow(nowMs, this.#allowanceMax(read, nowMs));
+      read.grow(nowMs, this.#allowanceMax(read));
       if (this.#open.delete(read)) this.#open.add(read);
     }
     read.lastTurn = this.#turn;
@@ -237,17 +239,21 @@ export class BodyReads {
     for (const other of this.#open) if (other !== read) other.holdBack();
   }
 
-  #allowanceMax(read: BodyRead, nowMs: number): number {
+  #allowanceMax(read: BodyRead): number {
     if (read.lastTurn < 0) return FIRST_ALLOWANCE;
-    let busyCount = 1;
-    for (const other of this.#open) if (other !== read && other.isBusy(nowMs)) busyCount++;
-    return Math.max(SHARED_ALLOWANCE_MAX, ALLOWANCE_MAX / busyCount);
+    const sharingCount = read.isBusy ? this.#busyCount : this.#busyCount + 1;
+    return Math.max(SHARED_ALLOWANCE_MAX, ALLOWANCE_MAX / sharingCount);
   }
 
   readonly #endTurn = (): void => {
     this.#turn++;
     this.#turnCost = 0;
-    for (const read of this.#open) read.goOn();
+    this.#busyCount = 0;
+    const nowMs = this.#monotonicNow();
+    for (const read of this.#open) {
+      read.endTurn(nowMs);
+      if (read.isBusy) this.#busyCount++;
+    }
   };
 }
 
@@ -271,6 +277,8 @@ export class BodyRead implements Throttle {
   #turnCost = 0;
   #busyAtMs = -Infinity;
   lastTurn = -1;
+  /** It brought many chunks during the last second. */
+  isBusy = false;
 
   constructor(connection: Throttle, turn: TurnOfReads) {
     this.#connection = connection;
@@ -296,17 +304,9 @@ export class BodyRead implements Throttle {
    * machine the reading takes longer than the time in which it would.
    */
   grow(nowMs: number, allowanceMax: number): void {
-    if (this.#turnCost > BUSY_COST) this.#busyAtMs = this.#grownAtMs;
-    this.#turnCost = 0;
     const grown = this.#allowance + (nowMs - this.#grownAtMs) * ALLOWANCE_PER_MS;
     this.#grownAtMs = nowMs;
     this.#allowance = Math.min(allowanceMax, grown);
-  }
-
-  /** It brought many chunks during the last second. */
-  isBusy(nowMs: number): boolean {
-    const busyAtMs = this.#turnCost > BUSY_COST ? this.#grownAtMs : this.#busyAtMs;
-    return nowMs - busyAtMs < BUSY_FOR_MS;
   }
 
   /** May be called again, as often as the connection must be marked as in use. */
@@ -325,6 +325,13 @@ export class BodyRead implements Throttle {
   holdBack(): void {
     this.#isHeldBack = true;
     if (this.#isWanted) this.#connection.pause();
+  }
+
+  endTurn(nowMs: number): void {
+    if (this.#turnCost > BUSY_COST) this.#busyAtMs = nowMs;
+    this.#turnCost = 0;
+    this.isBusy = nowMs - this.#busyAtMs < BUSY_FOR_MS;
+    this.goOn();
   }
 
   goOn(): void {
