@@ -104,7 +104,8 @@ const reportsOf = (dueAtMs: number, from: number): string =>
       properties: {
         deliveryId: `${dueAtMs}-${from + n}`,
         metric: 'delivered',
-        recipient: 'person@example.com',
+        // Reports to one person keep their order, so they are in one shard.
+        recipient: `user-${(from + n) % 1_000}@example.com`,
       },
     })),
   });

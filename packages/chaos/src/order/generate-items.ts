@@ -246,11 +246,17 @@ const nameIn = (ids: Body): string | undefined =>
 export const DELIVERIES = fc.constantFrom('~m1', '~m2');
 export const OBJECTS = fc.constantFrom('~g1', '~g2', '~g3');
 
-/** Of a person, or of a visitor. */
-export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> =>
-  fc
-    .tuple(fc.oneof({ weight: 3, arbitrary: any }, { weight: 1, arbitrary: anonymous }), any)
-    .map(([previousId, userId]) => () => ({ type: 'alias', previousId, userId }));
+/** Of a person, or of a visitor, as a browser sends it too. */
+export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> => {
+  const visitor = anonymous.map((anonymousId): Body => ({ previousId: anonymousId, anonymousId }));
+  const previous = fc.oneof(
+    { weight: 6, arbitrary: any.map((previousId): Body => ({ previousId })) },
+    { weight: 1, arbitrary: anonymous.map((previousId): Body => ({ previousId })) },
+    { weight: 1, arbitrary: visitor },
+    { weight: 1, arbitrary: anonymous.map((anonymousId): Body => ({ anonymousId })) },
+  );
+  return fc.tuple(previous, any).map(([ids, userId]) => () => ({ type: 'alias', ...ids, userId }));
+};
 
 export const personItem = ({ id, email, withPhone, anonymous }: Names): fc.Arbitrary<MakeBody> =>
   fc

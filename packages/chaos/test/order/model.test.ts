@@ -171,6 +171,25 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
     [person('anonymous:v id:p')],
   ],
   [
+    '§3.7: an alias that names an anonymous id in both members identifies it, also before its first call',
+    [
+      put('p'),
+      pipelines('alias', { previousId: 'v', anonymousId: 'v', userId: 'p' }),
+      pipelines('track', { anonymousId: 'v', event: 'e' }),
+    ],
+    [person('anonymous:v id:p', {}, 'e')],
+  ],
+  [
+    'decided: an alias that names the anonymous id of another person in both members does nothing',
+    [
+      pipelines('identify', { userId: 'p', anonymousId: 'v' }),
+      put('q'),
+      pipelines('alias', { previousId: 'v', anonymousId: 'v', userId: 'q' }),
+      pipelines('alias', { anonymousId: 'v', userId: 'r' }),
+    ],
+    [person('anonymous:v id:p'), person('id:q')],
+  ],
+  [
     '§1.3: the anonymous id of another person is not taken',
     [
       pipelines('identify', { userId: 'p', anonymousId: 'v' }),

@@ -22,7 +22,7 @@ const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
 /**
  * Merges two people. If either does not exist, the merge is recorded as an issue and has no effect. An alias of a
- * visitor is an identification. An alias for an id without an owner gives the id to the person.
+ * visitor is an identification; that of another person's anonymous id is an issue. An alias for an id without an owner gives the id to the person.
  */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   const { environmentId } = operation;
@@ -38,19 +38,22 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
-/** The anonymous id that the secondary means, if it has no owner; undefined if a person is meant. */
+/**
+ * The anonymous id that the secondary means; undefined if a person is meant. An anonymous id never means its owner: a
+ * browser that two people use sends the same one, and a merge cannot be taken back.
+ */
 function visitorOf(
   set: WorkingSet,
   { environmentId, secondary, isAlias }: MergePeople,
 ): string | undefined {
   const { kind, value } = secondary;
-  if (kind !== 'anonymous_id' && !isAlias) return undefined;
+  if (kind === 'anonymous_id') {
+    const owner = set.directory.resolve(environmentId, secondary);
+    return owner.outcome === 'suppressed' ? undefined : value;
+  }
+  if (!isAlias) return undefined;
   if (set.directory.resolve(environmentId, secondary).outcome !== 'unknown') return undefined;
-  const owner = set.directory.resolveStored(environmentId, 'anonymous_id', value);
-  if (owner.outcome !== 'unknown') return undefined;
-  return kind === 'anonymous_id' || set.directory.isKnownVisitor(environmentId, value)
-    ? value
-    : undefined;
+  return set.directory.isKnownVisitor(environmentId, value) ? value : undefined;
 }
 
 function identifyAs(set: WorkingSet, operation: MergePeople, anonymousId: string): void {

@@ -293,6 +293,25 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBe(2);
   });
 
+  test('who is a person already keeps them apart from the person of the alias', () => {
+    store.apply(identify('id:1', { a: 1 }), identify('id:2', { b: 2 }, { anonymousId: 'z' }));
+    const changes = store.apply(alias('id:1', 'anonymous_id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'identifier_conflict' } }]);
+    expect(store.people).toMatchObject([
+      { id: '1', attributes: { a: 1 } },
+      { id: '2', attributes: { b: 2 } },
+    ]);
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBe(2);
+  });
+
+  test('who is a person already does not take the id of an alias that nobody has', () => {
+    store.apply(identify('id:2', {}, { anonymousId: 'z' }));
+    const changes = store.apply(alias('id:new', 'anonymous_id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    expect(store.people).toMatchObject([{ id: '2' }]);
+  });
+
   test('nor is an id that nobody has ever had one', () => {
     store.apply(identify('id:1'));
     const changes = store.apply(alias('id:1', 'id:nobody'));

@@ -281,14 +281,14 @@ function alias(
   state: State,
   { previous, previousName, name }: Extract<Step, { kind: 'alias' }>,
 ): State {
-  const person = ownerOf(state, previousName);
+  const person = previousName && ownerOf(state, previousName);
   if (person && !ownerOf(state, name)) return rename(state, person, name);
   if (person) return merge(state, name, previousName);
   const anonymous = `anonymous:${previous}`;
+  const isVisitor = anonymous in state.visitors;
   // An identifier without a visitor, or whose visitor is a person by now, cannot be joined (decided).
-  return anonymous in state.visitors
-    ? change(state, { names: [name], anonymous }, true, (profile) => profile)
-    : state;
+  if (previousName !== undefined && !isVisitor) return state;
+  return change(state, { names: [name], anonymous }, isVisitor, (profile) => profile);
 }
 
 /**

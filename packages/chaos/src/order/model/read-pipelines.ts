@@ -47,9 +47,12 @@ export function readPipelines(item: Body): readonly Step[] {
       ];
     }
     case 'alias': {
-      const previous = wordOf(item['previousId']);
+      const { anonymousId } = item;
+      const previous = wordOf(item['previousId'] ?? anonymousId);
       const name = subject.names[0] ?? '';
-      return [{ kind: 'alias', previous, previousName: nameOf(previous), name }];
+      // Browsers send the visitor's anonymous id as the former id (§3.7).
+      const previousName = previous === anonymousId ? undefined : nameOf(previous);
+      return [{ kind: 'alias', previous, previousName, name }];
     }
     case 'track':
       return track(item, subject);

@@ -53,7 +53,8 @@ export type Step =
   | {
       readonly kind: 'alias';
       readonly previous: string;
-      readonly previousName: Name;
+      /** Undefined: only a visitor can be meant. */
+      readonly previousName: Name | undefined;
       readonly name: Name;
     }
   | { readonly kind: 'delete' | 'suppress' | 'unsuppress'; readonly name: Name }

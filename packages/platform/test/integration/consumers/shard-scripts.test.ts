@@ -126,12 +126,20 @@ test('a lone batch is waited for once, asked for once and ended once', async () 
       expect(await own.exists(`${prefix}:${id}`)).toBe(0);
     }, WAIT);
   };
+  // A worker that opens its connection late waits for the first time after the others have worked.
+  const allWait = () =>
+    vi.waitFor(async () => {
+      const blocked = /blocked_clients:(\d+)/.exec(await own.info('clients'))?.[1];
+      expect(Number(blocked)).toBe(broker.options.shardCount + processors.laneConcurrency);
+    }, WAIT);
   // Scripts go over whole the first time.
   await process('first');
   await process('second');
+  await allWait();
   const before = await calls();
   for (const id of ['third', 'fourth', 'fifth']) await process(id);
-  await vi.waitFor(async () => expect((await calls()).waits).toBe(before.waits + 3), WAIT);
+  await allWait();
+  expect((await calls()).waits).toBe(before.waits + 3);
   // To add it, to take it and to end it.
   expect((await calls()).scripts).toBe(before.scripts + 9);
 });
