@@ -77,6 +77,7 @@ import { identityProviders } from '../migrations/0067_identity_providers.ts';
 import { providerSessions } from '../migrations/0068_provider_sessions.ts';
 import { archivedEventTypes } from '../migrations/0069_archived_event_types.ts';
 import { deviceLogins } from '../migrations/0070_device_logins.ts';
+import { secretsByKey } from '../migrations/0071_secrets_by_key.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -162,6 +163,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0068_provider_sessions': providerSessions,
   '0069_archived_event_types': archivedEventTypes,
   '0070_device_logins': deviceLogins,
+  '0071_secrets_by_key': secretsByKey,
 };
 
 /**

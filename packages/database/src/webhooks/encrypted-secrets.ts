@@ -11,7 +11,7 @@
 import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
 import { secondFactorContext } from '@sluice/domain/accounts/second-factor';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** Whose a secret is. Numbers that do not name it are 0. */
@@ -50,6 +50,22 @@ export function contextOf({ environmentId, accountId, userId }: SecretOwner): st
   return userId === 0 ? clientSecretContext(accountId) : secondFactorContext(accountId, userId);
 }
 
+const WEBHOOK_SECRETS = [
+  ['webhook', 'signing_key'],
+  ['next', 'next_signing_key'],
+  ['headers', 'custom_headers'],
+  ['credentials', 'endpoint_credentials'],
+] as const;
+
+const SECRETS_OF_USERS = sql`(
+  select 'second_factor' as place, 0 as environment_id, 0 as webhook_id, f.account_id, f.user_id,
+         f.secret as stored, u.email as name
+    from second_factors f join users u on (u.account_id, u.user_id) = (f.account_id, f.user_id)
+  union all
+  select 'client_secret', 0, 0, account_id, 0, client_secret, issuer
+    from identity_providers where client_secret is not null
+) as secrets_of_users`;
+
 const SECRETS = sql`(
   select 'environment' as place, environment_id, 0 as webhook_id, 0::bigint as account_id, 0 as user_id,
          webhook_signing_key as stored, name
@@ -57,16 +73,12 @@ const SECRETS = sql`(
   union all
   select secret.place, environment_id, webhook_id, 0, 0, secret.stored, name
     from webhooks
-   cross join lateral (values
-     ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers),
-     ('credentials', endpoint_credentials)) as secret (place, stored)
+   cross join lateral (values ${sql.join(
+     WEBHOOK_SECRETS.map(([place, column]) => sql`(${place}::text, ${sql.ref(column)})`),
+   )}) as secret (place, stored)
    where deleted_at is null and secret.stored is not null
   union all
-  select 'second_factor', 0, 0, f.account_id, f.user_id, f.secret, u.email
-    from second_factors f join users u on (u.account_id, u.user_id) = (f.account_id, f.user_id)
-  union all
-  select 'client_secret', 0, 0, account_id, 0, client_secret, issuer
-    from identity_providers where client_secret is not null
+  select place, environment_id, webhook_id, account_id, user_id, stored, name from ${SECRETS_OF_USERS}
 ) as secrets`;
 
 const OWNER = sql`
@@ -85,19 +97,55 @@ export async function listSecrets(database: DatabaseOrTransaction): Promise<Name
   return rows;
 }
 
+/** Begin of a secret up to its key's id and a colon; empty for a secret that is not encrypted. As the indexes have it. */
+const prefixOf = (column: string) =>
+  sql`coalesce(substring(left(${sql.ref(column)}, 48) from '^sealed:[^:]+:'), '')`;
+
+/**
+ * Secrets of a table that begin otherwise. The two sides and their order make the planner read the index, which has next to
+ * nothing on either side; `<>` would read the table.
+ */
+const secretsWithout = (from: RawBuilder<unknown>, column: string, prefix: string, limit: number) =>
+  sql.join(
+    [sql`<`, sql`>`].map(
+      (side) => sql`
+        (select ${from} and ${prefixOf(column)} ${side} ${prefix}
+          order by ${prefixOf(column)} limit ${limit})`,
+    ),
+    sql` union all `,
+  );
+
 /**
  * At most `limit` secrets that do not begin with `prefix`: secrets that another key encrypted, and secrets that are not
- * encrypted. Reads all webhooks and workspaces: for the start of a process, and now and then.
+ * encrypted. By `environments_by_signing_key`, and by the four `webhooks_by_…` of the columns: with 100,000 webhooks a read
+ * of all was 0.7 % of a core, idle. Reads all second factors and identity providers, which are few.
+ *
+ * @param prefix - `sealed:<key id>:`.
  */
 export async function listSecretsWithout(
   database: DatabaseOrTransaction,
   prefix: string,
   limit: number,
 ): Promise<StoredSecret[]> {
+  const environments = sql`
+    'environment' as place, environment_id, 0 as webhook_id, 0::bigint as account_id, 0 as user_id,
+    webhook_signing_key as stored from environments where true`;
+  const webhooks = WEBHOOK_SECRETS.map(([place, column]) =>
+    secretsWithout(
+      sql`${place}::text, environment_id, webhook_id, 0, 0, ${sql.ref(column)} from webhooks
+           where deleted_at is null ${place === 'webhook' ? sql`` : sql`and ${sql.ref(column)} is not null`}`,
+      column,
+      prefix,
+      limit,
+    ),
+  );
   const { rows } = await sql<StoredSecret>`
-    select place, ${OWNER}, stored
-      from ${SECRETS} where not starts_with(stored, ${prefix})
-     limit ${limit}`.execute(database);
+    select place, ${OWNER}, stored from (
+      ${secretsWithout(environments, 'webhook_signing_key', prefix, limit)}
+      union all ${sql.join(webhooks, sql` union all `)}
+      union all select place, environment_id, webhook_id, account_id, user_id, stored from ${SECRETS_OF_USERS}
+       where not starts_with(stored, ${prefix})
+    ) as secrets limit ${limit}`.execute(database);
   return rows;
 }
 

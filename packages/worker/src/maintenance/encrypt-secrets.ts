@@ -3,8 +3,8 @@
  * the second factors of users. It also removes signing keys that a rotation has put out of use.
  *
  * Run it before the first delivery is sent, and every minute. It encrypts secrets that are older than the key, secrets
- * that a person wrote by hand, and all of them again when the installation's key is replaced. Without work it reads the
- * webhooks and the workspaces once. Safe to run anywhere at the same time: a secret is replaced only if it is unchanged
+ * that a person wrote by hand, and all of them again when the installation's key is replaced. Without work it looks
+ * into five indexes. Safe to run anywhere at the same time: a secret is replaced only if it is unchanged
  * since it was read.
  */
 import type { Database } from '@sluice/database/connection/connection';
