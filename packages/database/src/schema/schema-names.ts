@@ -78,6 +78,7 @@ export const MIGRATION_NAMES = [
   '0068_provider_sessions',
   '0069_archived_event_types',
   '0070_device_logins',
+  '0071_secrets_by_key',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -102,8 +102,8 @@ const prefixOf = (column: string) =>
   sql`coalesce(substring(left(${sql.ref(column)}, 48) from '^sealed:[^:]+:'), '')`;
 
 /**
- * Secrets of a table that begin otherwise. The two sides and their order make the planner read the index, which has next to
- * nothing on either side; `<>` would read the table.
+ * Secrets of a table that begin otherwise. The two sides and their order make the planner read the index; for `<>` it would
+ * read the table.
  */
 const secretsWithout = (from: RawBuilder<unknown>, column: string, prefix: string, limit: number) =>
   sql.join(

@@ -22,7 +22,7 @@ const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
 /**
  * Merges two people. If either does not exist, the merge is recorded as an issue and has no effect. An alias of a
- * visitor is an identification; that of another person's anonymous id is an issue. An alias for an id without an owner gives the id to the person.
+ * visitor is an identification; an alias of another person's anonymous id is an issue. An alias for an id without an owner gives the id to the person.
  */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   const { environmentId } = operation;

@@ -293,7 +293,7 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBe(2);
   });
 
-  test('who is a person already keeps them apart from the person of the alias', () => {
+  test('and another person, whose anonymous id an alias names, stay two', () => {
     store.apply(identify('id:1', { a: 1 }), identify('id:2', { b: 2 }, { anonymousId: 'z' }));
     const changes = store.apply(alias('id:1', 'anonymous_id:z'));
     expect(changes.issues).toMatchObject([{ issue: { code: 'identifier_conflict' } }]);
@@ -305,7 +305,7 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBe(2);
   });
 
-  test('who is a person already does not take the id of an alias that nobody has', () => {
+  test('whose anonymous id is a person’s does not give that person the free id of an alias', () => {
     store.apply(identify('id:2', {}, { anonymousId: 'z' }));
     const changes = store.apply(alias('id:new', 'anonymous_id:z'));
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);

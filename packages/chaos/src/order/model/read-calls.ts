@@ -47,7 +47,7 @@ export function namesOfCall(call: Call): readonly Name[] {
       case 'merge':
         return [step.primary, step.secondary];
       case 'alias':
-        return [step.name, step.previousName, `anonymous:${step.previous}`];
+        return [step.name, step.previousName ?? step.name, `anonymous:${step.previous}`];
       case 'delete':
       case 'suppress':
       case 'unsuppress':
