@@ -54,6 +54,34 @@ test('§3.4: a device of a visitor waits for the identification, and one that is
   expect(onlyPerson(add, remove, identified)?.devices).toEqual({});
 });
 
+test('H 3: a device or group that the person removes later stays away, also after a merge', () => {
+  const add = [
+    command({ anonymousId: 'v' }, 'Device Created or Updated'),
+    group({ anonymousId: 'v' }, 1),
+    put('p'),
+    put('q'),
+  ];
+  const remove = (userId: string) => [
+    command({ userId }, 'Device Deleted'),
+    command({ userId }, 'Relationship Deleted'),
+  ];
+  const alias = pipelines('alias', { previousId: 'q', userId: 'p' });
+  const calls = [
+    [...add, ...remove('p'), identified],
+    [...add, ...remove('q'), alias, identified],
+    [...add, ...remove('p'), alias, identified],
+  ];
+  const ofP = (each: readonly Call[]) =>
+    after(...each).people.find(({ names }) => names.includes('id:p'));
+  for (const each of calls) {
+    expect(ofP(each)?.devices).toEqual({});
+    expect(ofP(each)?.relationships).toEqual({});
+  }
+  const earlier = ofP([...remove('p'), ...add, ...remove('q'), identified]);
+  expect(Object.keys(earlier?.devices ?? {})).toEqual(['t']);
+  expect(Object.keys(earlier?.relationships ?? {})).toEqual(['1/g']);
+});
+
 test('§3.4: the events of an application change a device and stay events', () => {
   const opened = onlyPerson(command({ userId: 'p' }, 'Application Opened'));
   expect(opened?.devices).toEqual({ t: { platform: 'ios', attributes: {} } });

@@ -1,7 +1,7 @@
 /** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again merges its attributes. */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetKept, isVisitor, keepDevice } from './visitors.ts';
+import { forgetKept, isVisitor, keepDevice, recordRemoval } from './visitors.ts';
 import type { AddDevice, DeleteDevice } from '../operations/operation.ts';
 import { deviceText, type WorkingSet } from '../state/working-set.ts';
 
@@ -33,6 +33,7 @@ export function deleteDevice(set: WorkingSet, operation: DeleteDevice): void {
     return forgetKept(set, operation, operation.person.value, 'devices', operation.token);
   const resolution = findPerson(set, operation, operation.person);
   if (resolution.outcome !== 'found') return;
+  recordRemoval(set, operation, resolution.person, 'devices', operation.token);
   const device = set.devices.get(deviceText(resolution.person, operation.token));
   if (device) set.devices.delete(device);
 }

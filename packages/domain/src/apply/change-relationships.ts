@@ -6,7 +6,7 @@
  */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetKept, isVisitor, keepRelationship } from './visitors.ts';
+import { forgetKept, isVisitor, keepRelationship, recordRemoval } from './visitors.ts';
 import type { JsonObject } from '../values/json.ts';
 import type {
   ChangeObjectRelationships,
@@ -162,6 +162,7 @@ function changeRelationship(
   const { objectNumber } = object;
   const current = set.relationships.get(relationshipText({ personId, objectNumber }));
   if (action === 'delete') {
+    recordRemoval(set, operation, person, 'relationships', String(objectNumber));
     if (!current) return;
     set.relationships.delete(current);
     set.addRelationshipActivity(

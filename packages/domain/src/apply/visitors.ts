@@ -7,16 +7,18 @@
  * ```
  *
  * A trait never replaces a value that the person was given later (`state/attribute-places.ts`). A relationship or
- * device that the person has stays as it is, as at a merge. The person's history begins to show the data when they take
+ * device that the person has stays as it is, as at a merge; one that the person removed later stays away. The person's history begins to show the data when they take
  * effect.
  */
 import { setKey, type JsonObject } from '../values/json.ts';
 import type { AddDevice, Operation, PersonIdentifier } from '../operations/operation.ts';
+import type { OrderPlace } from '../operations/order-place.ts';
 import {
   leavesOf,
   namesAbove,
   placeOfLeaf,
   recordPlaces,
+  removalName,
   type AttributeLeaf,
 } from '../state/attribute-places.ts';
 import type { ObjectRow, VisitorRow } from '../state/loaded-state.ts';
@@ -143,13 +145,14 @@ export function keepRelationship(
   { objectNumber }: ObjectRow,
   attributes: JsonObject,
 ): void {
-  const { receivedAtMs } = operation;
+  const { receivedAtMs, place = '' } = operation;
   const before = profileOf(set, operation, anonymousId);
   const known = before.relationships[objectNumber];
   const profile = putVisitorEntry(before, 'relationships', String(objectNumber), {
     attributes: mergeAttributes(known?.attributes ?? {}, attributes).attributes,
     createdAtMs: known?.createdAtMs ?? receivedAtMs,
     atMs: receivedAtMs,
+    place,
   });
   if (profile) keep(set, operation, anonymousId, profile);
   else refuseExcess(set, operation, 'relationships', [String(objectNumber)]);
@@ -170,7 +173,7 @@ export function forgetKept(
 
 /** Keeps a device. Adding again merges its attributes. */
 export function keepDevice(set: WorkingSet, operation: AddDevice, anonymousId: string): void {
-  const { receivedAtMs, token, platform, lastUsedAtMs } = operation;
+  const { receivedAtMs, token, platform, lastUsedAtMs, place = '' } = operation;
   const before = profileOf(set, operation, anonymousId);
   const known = Object.hasOwn(before.devices, token) ? before.devices[token] : undefined;
   const profile = putVisitorEntry(before, 'devices', token, {
@@ -179,6 +182,7 @@ export function keepDevice(set: WorkingSet, operation: AddDevice, anonymousId: s
     attributes: mergeAttributes(known?.attributes ?? {}, operation.attributes).attributes,
     createdAtMs: known?.createdAtMs ?? receivedAtMs,
     atMs: receivedAtMs,
+    place,
   });
   if (profile) keep(set, operation, anonymousId, profile);
   else refuseExcess(set, operation, 'devices', [token]);
@@ -249,6 +253,34 @@ function removedLeaves(
     .map(([leaf]) => [leaf, null]);
 }
 
+/** Records that a person's relationship or device was removed, for visitors who may turn out to be the person. */
+export function recordRemoval(
+  set: WorkingSet,
+  { environmentId, place = '' }: Operation,
+  person: PersonState,
+  section: 'relationships' | 'devices',
+  key: string,
+): void {
+  const newest = set.newestVisitorPlace(environmentId);
+  if (newest === undefined || !person.row) return;
+  const before = person.row.attributePlaces;
+  const places = recordPlaces(before, [removalName(section, key)], place, newest);
+  if (places !== before) person.row = { ...person.row, attributePlaces: places };
+}
+
+/** @param place - of the visitor's entry. */
+function isRemovedLater(
+  { row: { attributePlaces } }: LoadedPerson,
+  section: 'relationships' | 'devices',
+  key: string,
+  place: OrderPlace = '',
+): boolean {
+  const name = removalName(section, key);
+  const removed =
+    attributePlaces && Object.hasOwn(attributePlaces, name) ? attributePlaces[name] : undefined;
+  return removed !== undefined && removed > place;
+}
+
 function adoptRelationships(
   set: WorkingSet,
   operation: Operation,
@@ -256,9 +288,9 @@ function adoptRelationships(
   { relationships }: VisitorProfile,
 ): void {
   const { environmentId, personId } = person;
-  for (const [number, { attributes, createdAtMs }] of Object.entries(relationships)) {
+  for (const [number, { attributes, createdAtMs, place }] of Object.entries(relationships)) {
     const object = set.findObjectByNumber(environmentId, Number(number));
-    if (!object) continue;
+    if (!object || isRemovedLater(person, 'relationships', number, place)) continue;
     const { objectNumber } = object;
     if (set.relationships.get(relationshipText({ personId, objectNumber }))) continue;
     const times = { createdAtMs, updatedAtMs: operation.receivedAtMs };
@@ -276,7 +308,8 @@ function adoptDevices(
   const { environmentId, personId } = person;
   for (const [token, device] of Object.entries(devices)) {
     if (set.devices.get(deviceText(person, token))) continue;
-    const { platform, lastUsedAtMs, attributes, createdAtMs } = device;
+    const { platform, lastUsedAtMs, attributes, createdAtMs, place } = device;
+    if (isRemovedLater(person, 'devices', token, place)) continue;
     const updatedAtMs = operation.receivedAtMs;
     set.devices.set({
       environmentId,

@@ -7,7 +7,12 @@
  * Before: `shard.ts`, whose key is the first of these. Pure.
  */
 import { foldEmail } from '../value-rules/identifier-rule.ts';
-import type { ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
+import type {
+  ObjectRelationship,
+  Operation,
+  PersonIdentifier,
+  PersonRelationship,
+} from './operation.ts';
 import { identifierIn } from './state-keys.ts';
 import { deliveryKey, keyHashOf, objectKey, personKey, shardKeyOf } from './shard.ts';
 import type { Json } from '../values/json.ts';
@@ -73,9 +78,21 @@ export function visitorHashOf(environmentId: number): number {
   return keyHashOf(environmentId, '\u0000visitor');
 }
 
-/** True for an operation that can write an attribute of a visitor without a person. */
+/** True for an operation that can write kept data of a visitor without a person. */
 export function mayWriteVisitor(operation: Operation): boolean {
-  return operation.type === 'person.identify' && operation.person.kind === 'anonymous_id';
+  const isVisitor = (person: PersonIdentifier): boolean => person.kind === 'anonymous_id';
+  switch (operation.type) {
+    case 'person.identify':
+    case 'person.relationships':
+    case 'device.add':
+      return isVisitor(operation.person);
+    case 'object.identify':
+      return operation.relationships.some(({ person }) => isVisitor(person));
+    case 'object.relationships':
+      return operation.entries.some(({ person }) => isVisitor(person));
+    default:
+      return false;
+  }
 }
 
 /**

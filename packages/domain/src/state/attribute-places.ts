@@ -1,9 +1,10 @@
 /**
- * Times of the writes of attributes, in the order of acknowledgement.
+ * Times of the writes of attributes, and of the removals of relationships and devices, in the order of acknowledgement.
  *
  * They keep a visitor's older trait from replacing a person's newer value when the visitor turns out to be that person.
+ * They also keep a relationship or device of the visitor away if the person removed it later.
  *
- * A person's writes are recorded only while their workspace has visitors with traits, and only if the recorded place is
+ * A person's writes are recorded only while their workspace has visitors with kept data, and only if the recorded place is
  * not after all of those already. So a workspace without such visitors pays no cost, and a repeated value is written
  * once for each visitor at most.
  *
@@ -17,6 +18,10 @@ import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-prefere
 
 /** Name of a leaf → place of its last write. */
 export type AttributePlaces = Readonly<Record<string, OrderPlace>>;
+
+/** Name under which a removal is recorded. It begins with a character that the name of an attribute does not have in practice. */
+export const removalName = (section: 'relationships' | 'devices', key: string): string =>
+  `\u0001${section} ${key}`;
 
 /** One value as it is compared. */
 export type AttributeLeaf = readonly [name: string, value: Json];

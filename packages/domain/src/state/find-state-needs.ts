@@ -63,6 +63,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       return;
     case 'person.relationships':
       draft.person(environmentId, operation.person, true);
+      if (operation.action === 'delete') draft.attributesOf(environmentId);
       collectObjects(draft, environmentId, operation.entries);
       if (operation.isHalf) draft.half(environmentId, operation.person);
       return;
@@ -83,6 +84,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'device.add':
     case 'device.delete':
       draft.person(environmentId, operation.person, true);
+      if (operation.type === 'device.delete') draft.attributesOf(environmentId);
       draft.deviceTokens.push(operation.token);
       return;
     case 'object.identify':
@@ -93,6 +95,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       return;
     case 'object.relationships':
       draft.object(environmentId, operation.object);
+      if (operation.action === 'delete') draft.attributesOf(environmentId);
       collectPeople(draft, environmentId, operation.entries);
       if (operation.isHalf)
         for (const { person } of operation.entries) draft.half(environmentId, person);

@@ -35,12 +35,17 @@ export interface VisitorAttribute extends Kept {
   readonly timestampMs?: number;
 }
 
-export interface VisitorRelationship extends Kept {
+interface PlacedEntry extends Kept {
+  /** Of the last call that added it; absent if a version before these places kept it. */
+  readonly place?: OrderPlace;
+}
+
+export interface VisitorRelationship extends PlacedEntry {
   readonly attributes: JsonObject;
   readonly createdAtMs: number;
 }
 
-export interface VisitorDevice extends Kept {
+export interface VisitorDevice extends PlacedEntry {
   readonly platform: string;
   readonly lastUsedAtMs: number | null;
   readonly attributes: JsonObject;
@@ -166,11 +171,12 @@ export function withoutVisitorEntry(
   return { ...profile, [section]: Object.fromEntries(entries) };
 }
 
-/** The last write of an attribute; null if the profile has no attributes. */
-export function newestPlaceIn({ attributes }: VisitorProfile): OrderPlace | null {
+/** The last write; null if the profile has no entry with a place. */
+export function newestPlaceIn(profile: VisitorProfile): OrderPlace | null {
   let newest: OrderPlace | null = null;
-  for (const { place } of Object.values(attributes))
-    if (newest === null || place > newest) newest = place;
+  for (const entries of Object.values(profile))
+    for (const { place } of Object.values(entries as Readonly<Record<string, PlacedEntry>>))
+      if (place !== undefined && (newest === null || place > newest)) newest = place;
   return newest;
 }
 

@@ -163,6 +163,53 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.devices.map(({ token }) => token)).toEqual(['kept']);
   });
 
+  it('a relationship or device that the person removed after the visitor added it stays away', () => {
+    apply(
+      relateObject('acme', 'anonymous_id:z'),
+      relateObject('umbrella', 'anonymous_id:z'),
+      addDevice('anonymous_id:z', 'token'),
+      addDevice('anonymous_id:z', 'other'),
+      identify('id:p'),
+      // The person never had them.
+      relateObject('acme', 'id:p', {}, 'delete'),
+      deleteDevice('id:p', 'token'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(store.relationships).toHaveLength(1);
+    expect(store.devices.map(({ token }) => token)).toEqual(['other']);
+  });
+
+  it('a relationship or device that the visitor added after the person removed it comes back', () => {
+    apply(
+      // So that places are recorded.
+      identify('anonymous_id:other', { plan: 'pro' }),
+      relateObject('acme', 'id:p'),
+      addDevice('id:p', 'token'),
+      relateObject('acme', 'id:p', {}, 'delete'),
+      deleteDevice('id:p', 'token'),
+      relateObject('acme', 'anonymous_id:z'),
+      addDevice('anonymous_id:z', 'token'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(store.relationships).toHaveLength(1);
+    expect(store.devices).toHaveLength(1);
+  });
+
+  it('the later removal of either person counts after their merge', () => {
+    apply(
+      relateObject('acme', 'anonymous_id:z'),
+      addDevice('anonymous_id:z', 'token'),
+      identify('id:p'),
+      identify('id:q'),
+      relateObject('acme', 'id:q', {}, 'delete'),
+      deleteDevice('id:p', 'token'),
+      merge('id:p', 'id:q'),
+      identify('id:p', {}, { anonymousId: 'z' }),
+    );
+    expect(store.relationships).toEqual([]);
+    expect(store.devices).toEqual([]);
+  });
+
   it('an object that was deleted meanwhile relates nobody', () => {
     apply(relateObject('acme', 'anonymous_id:z'));
     store.apply({

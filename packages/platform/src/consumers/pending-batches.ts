@@ -42,8 +42,8 @@ export class PendingBatches {
   }
 
   /** As {@link PendingIndex.earlier}. */
-  earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
-    return this.#index.earlier(batch, keys);
+  earlier(batches: readonly PendingBatch[], keys: Iterable<number>): Set<PendingBatch> {
+    return this.#index.earlier(batches, keys);
   }
 
   /** As {@link PendingIndex.lastPlace}. */

@@ -95,19 +95,31 @@ export class PendingIndex {
   }
 
   /**
-   * Batches that name one of the keys, and were added before a batch or are parts of the same flush.
+   * Other batches that name one of the keys, and were added before one of `batches` or are parts of its flush. Each key is
+   * looked up once: a look-up for each batch was a twentieth of the worker's time.
    *
    * @param keys - hashes; one may occur twice.
    */
-  earlier(batch: PendingBatch, keys: Iterable<number>): Set<PendingBatch> {
+  earlier(batches: readonly PendingBatch[], keys: Iterable<number>): Set<PendingBatch> {
     const found = new Set<PendingBatch>();
-    for (const key of keys) {
-      for (const other of this.#named(key)) {
-        if (other === batch) continue;
-        const isOfFlush = other.flushId !== undefined && other.flushId === batch.flushId;
-        if (other.place < batch.place || isOfFlush) found.add(other);
-      }
+    let lastPlace = -1;
+    const flushIds = new Set<string>();
+    for (const { place, flushId } of batches) {
+      if (place > lastPlace) lastPlace = place;
+      if (flushId !== undefined) flushIds.add(flushId);
     }
+    const consider = (other: PendingBatch): void => {
+      const { place, flushId } = other;
+      if (place < lastPlace || (flushId !== undefined && flushIds.has(flushId))) found.add(other);
+    };
+    this.#indexKeys();
+    for (const key of keys) {
+      const named = this.#byKey.get(key | 0);
+      if (named === undefined) continue;
+      if (Array.isArray(named)) named.forEach(consider);
+      else consider(named);
+    }
+    for (const batch of batches) found.delete(batch);
     return found;
   }
 
@@ -218,9 +230,14 @@ export class PendingIndex {
     this.#unindexed.add(batch);
   }
 
-  #named(key: number): readonly PendingBatch[] {
+  #indexKeys(): void {
+    if (this.#unindexed.size === 0) return;
     for (const batch of this.#unindexed) this.#addKeysOf(batch);
     this.#unindexed.clear();
+  }
+
+  #named(key: number): readonly PendingBatch[] {
+    this.#indexKeys();
     const named = this.#byKey.get(key | 0);
     if (named === undefined) return NONE;
     return Array.isArray(named) ? named : [named];

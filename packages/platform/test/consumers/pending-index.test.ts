@@ -40,7 +40,7 @@ async function logged(index: PendingIndex, id: string): Promise<PendingBatch> {
 }
 
 async function earlierOf(index: PendingIndex, id: string, keys: number[]): Promise<string[]> {
-  return [...index.earlier(await logged(index, id), keys)].map((each) => each.id);
+  return [...index.earlier([await logged(index, id)], keys)].map((each) => each.id);
 }
 
 describe('a batch comes after', () => {
@@ -52,6 +52,23 @@ describe('a batch comes after', () => {
   test('no batch that was added later, or is about other keys', async () => {
     const log = memoryLog([batch(2, 0, [8]), batch(3, 1, [7]), batch(4, 0, [7])]);
     expect(await earlierOf(indexOf(log), 'b3', [7])).toEqual([]);
+  });
+
+  test('as one of several, what comes before any of them, and none of them', async () => {
+    const log = memoryLog([
+      batch(1, 0, [7]),
+      batch(2, 1, [8]),
+      batch(3, 2, [7]),
+      batch(4, 1, [7, 8]),
+      batch(5, 3, [8], 'f'),
+      batch(6, 0, [7, 8]),
+      batch(7, 2, [8], 'f'),
+    ]);
+    const index = indexOf(log);
+    const several = [await logged(index, 'b2'), await logged(index, 'b4')];
+    const ids = (found: ReadonlySet<PendingBatch>) => [...found].map(({ id }) => id).toSorted();
+    expect(ids(index.earlier(several, [7, 8]))).toEqual(['b1', 'b3']);
+    expect(ids(index.earlier([await logged(index, 'b5')], [8]))).toEqual(['b2', 'b4', 'b7']);
   });
 
   test('the other parts of its own flush, whichever was added first', async () => {

@@ -76,10 +76,11 @@ export async function findEarlierBatches(
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
     keys.add(keyHashOf(environmentId, key));
-  const found = new Set<PendingBatch>();
-  // All keys for each batch: an earlier one of them can join people whom a batch between them names.
-  for (const { batch } of waiting)
-    for (const other of pending.earlier(batch, keys)) found.add(other);
+  // All keys for all batches: an earlier one of them can join people whom a batch between them names.
+  const found = pending.earlier(
+    waiting.map(({ batch }) => batch),
+    keys,
+  );
   const ids = new Set(held.map(({ batch }) => batch.id));
   return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
 }
@@ -97,7 +98,8 @@ export function waitingVisitorsOf(
   for (const { batch, operations } of held) {
     if (!pending.hasEarlierOrdered(batch)) continue;
     for (const environmentId of new Set(operations.map((each) => each.environmentId)))
-      if (pending.earlier(batch, [visitorHashOf(environmentId)]).size > 0) found.add(environmentId);
+      if (pending.earlier([batch], [visitorHashOf(environmentId)]).size > 0)
+        found.add(environmentId);
   }
   return found;
 }
@@ -118,7 +120,7 @@ export function earlierByKeys(
     : pending.hasEarlier(batch);
   if (!hasEarlier) return [];
   const keys = keysWithoutMarks(batch, operations.map(environmentOf));
-  return [...pending.earlier(batch, keys)].filter((each) => !isOfFlush(each, batch));
+  return [...pending.earlier([batch], keys)].filter((each) => !isOfFlush(each, batch));
 }
 
 /** @param environmentIds - of the operations in it; one may occur twice. */

@@ -31,6 +31,11 @@ export interface Profile {
   /** Object → attributes of the relationship. */
   readonly relationships: Readonly<Record<string, JsonObject>>;
   readonly events: readonly ModelEvent[];
+  /**
+   * Name of a relationship or device → a place in the order of calls. For a visitor: when it was added. For a person: when
+   * it was removed.
+   */
+  readonly marks: Readonly<Record<string, number>>;
   /** The newest `_timestamp` of the attributes; for a visitor, of the kept ones. */
   readonly stamp?: number | undefined;
 }
@@ -51,7 +56,13 @@ export interface State {
   readonly clock: number;
 }
 
-export const EMPTY_PROFILE: Profile = { values: {}, devices: {}, relationships: {}, events: [] };
+export const EMPTY_PROFILE: Profile = {
+  values: {},
+  devices: {},
+  relationships: {},
+  events: [],
+  marks: {},
+};
 export const EMPTY_STATE: State = {
   people: [],
   visitors: {},
@@ -98,7 +109,7 @@ export function withNames(person: Person, names: readonly Name[]): Person {
 
 /**
  * Makes a function from states to keys. Two states with the same key answer all reads and all later calls alike. Order
- * of application shows in `at` alone, and `at` matters only against a visitor's value of the same name.
+ * of application shows in `at` and in the marks alone. They matter only against a visitor's value or mark of the same name.
  *
  * A key has a number for each text: most people are the same in most states, and keys are compared often.
  */
@@ -129,12 +140,16 @@ export function createKeyOf(): (state: State) => string {
       profile.events.map(({ type, name }) => `${type} ${name}`).toSorted(),
     ]);
   return ({ people, visitors, suppressed, eventIds }) => {
-    const kept = Object.values(visitors).flatMap(({ values }) => Object.entries(values));
-    const newerThan = ({ values }: Profile): string => {
+    const placesOf = ({ values, marks }: Profile): (readonly [string, number])[] => [
+      ...sortedEntries(values).map(([name, { at }]) => [name, at] as const),
+      ...sortedEntries(marks),
+    ];
+    const kept = Object.values(visitors).flatMap(placesOf);
+    const newerThan = (profile: Profile): string => {
       if (kept.length === 0) return '';
-      return sortedEntries(values)
-        .map(([name, { at }]) => {
-          const count = kept.filter(([other, each]) => other === name && each.at < at).length;
+      return placesOf(profile)
+        .map(([name, at]) => {
+          const count = kept.filter(([other, each]) => other === name && each < at).length;
           return count === 0 ? '' : `${name}>${count}`;
         })
         .join('');

@@ -19,7 +19,17 @@ import {
   type Profile,
   type State,
 } from './model-state.ts';
-import { isOlder, newestOf, relate, withoutObject, write } from './profile.ts';
+import {
+  deviceMark,
+  isOlder,
+  mark,
+  newestOf,
+  notRemoved,
+  relate,
+  relationshipMark,
+  withoutObject,
+  write,
+} from './profile.ts';
 import { stepsOf } from './read-calls.ts';
 import { isPreference, type Step, type Subject } from './steps.ts';
 
@@ -55,16 +65,19 @@ function applyStep(before: State, step: Step): State {
         // Attributes that the call does not name stay (decided, as for people and relationships).
         const attributes = { ...known?.attributes, ...step.attributes };
         const device = { platform: step.platform, attributes };
-        return { ...profile, devices: { ...profile.devices, [step.token]: device } };
+        const marked = mark(profile, deviceMark(step.token), state.clock, false);
+        return { ...marked, devices: { ...profile.devices, [step.token]: device } };
       });
     case 'delete device':
       return change(state, step.subject, false, (profile) => ({
-        ...profile,
+        ...mark(profile, deviceMark(step.token), state.clock, true),
         devices: without(profile.devices, (token) => token === step.token),
       }));
     case 'relate': {
       const mayCreate = step.relations.some(({ isGone }) => !isGone);
-      return change(state, step.subject, mayCreate, (profile) => relate(profile, step.relations));
+      return change(state, step.subject, mayCreate, (profile) =>
+        relate(profile, step.relations, state.clock),
+      );
     }
     case 'delete object':
       return {
@@ -111,7 +124,7 @@ function identify(
   }: Extract<Step, { kind: 'identify' }>,
 ): State {
   const written = (profile: Profile): Profile => {
-    const related = relate(profile, relations);
+    const related = relate(profile, relations, state.clock);
     if (isOlder(stamp, profile)) return related;
     const values = write(profile.values, attributes, state.clock, stamp);
     if (!('names' in profile)) return { ...related, values, stamp: newestOf(values) };
@@ -235,8 +248,11 @@ function adopt(state: State, person: Person, anonymous: Name | undefined): [Stat
     ...withNames(person, [anonymous]),
     values: { ...person.values, ...taken },
     stamp: newestOf(taken, person.stamp),
-    devices: { ...visitor.devices, ...person.devices },
-    relationships: { ...visitor.relationships, ...person.relationships },
+    devices: { ...notRemoved(visitor.devices, deviceMark, visitor, person), ...person.devices },
+    relationships: {
+      ...notRemoved(visitor.relationships, relationshipMark, visitor, person),
+      ...person.relationships,
+    },
     events: [...person.events, ...visitor.events],
   };
   const visitors = without(state.visitors, (name) => name === anonymous);
@@ -272,9 +288,15 @@ function merge(state: State, primaryName: Name, secondaryName: Name): State {
     devices: { ...secondary.devices, ...primary.devices },
     relationships: { ...secondary.relationships, ...primary.relationships },
     events: [...primary.events, ...secondary.events],
+    marks: latestOf(primary.marks, secondary.marks),
   };
   return withPerson(withPerson(state, secondary), primary, merged);
 }
+
+const latestOf = (one: Profile['marks'], other: Profile['marks']): Profile['marks'] => ({
+  ...one,
+  ...without(other, (name, at) => (one[name] ?? 0) > at),
+});
 
 /** Merges a person into another (§3.1); an alias of a visitor is an identification (H 4). */
 function alias(

@@ -27,14 +27,31 @@ const isUnsubscribed = (value: JsonObject[string]): boolean =>
   (typeof value === 'string' && value.toLowerCase() === 'true');
 
 /** A relationship that is added again keeps attributes that the call does not name (decided). */
-export function relate(profile: Profile, relations: readonly Relation[]): Profile {
+export function relate(profile: Profile, relations: readonly Relation[], at: number): Profile {
   return relations.reduce((changed, { object, attributes, isGone }) => {
-    if (isGone) return withoutObject(changed, object);
-    const { relationships } = changed;
+    const marked = mark(changed, relationshipMark(object), at, isGone);
+    if (isGone) return withoutObject(marked, object);
+    const { relationships } = marked;
     const joined = { ...relationships[object], ...attributes };
-    return { ...changed, relationships: { ...relationships, [object]: joined } };
+    return { ...marked, relationships: { ...relationships, [object]: joined } };
   }, profile);
 }
+
+export const relationshipMark = (object: string): string => `relationship ${object}`;
+export const deviceMark = (token: string): string => `device ${token}`;
+
+/** Notes when a visitor added the thing, or when a person removed it. */
+export const mark = (profile: Profile, name: string, at: number, isGone: boolean): Profile =>
+  'names' in profile === isGone ? { ...profile, marks: { ...profile.marks, [name]: at } } : profile;
+
+/** What the visitor added, without the things that the person removed later (H 3). */
+export const notRemoved = <Value>(
+  things: Readonly<Record<string, Value>>,
+  markOf: (name: string) => string,
+  visitor: Profile,
+  person: Profile,
+): Readonly<Record<string, Value>> =>
+  without(things, (name) => (person.marks[markOf(name)] ?? 0) > (visitor.marks[markOf(name)] ?? 0));
 
 export const withoutObject = <Kept extends Profile>(profile: Kept, object: string): Kept => ({
   ...profile,

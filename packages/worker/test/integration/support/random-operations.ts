@@ -141,8 +141,9 @@ export async function everythingIn(
     events: sql`select person_id, anonymous_id, kind, name, data, occurred_at, processed_at from events`,
     // Without places in the order of calls and numbers of objects: those differ from run to run.
     visitors: sql`
-      select anonymous_id, profile -> 'devices' as devices,
-             (select jsonb_agg(value order by value) from jsonb_each(profile -> 'relationships')) as relationships,
+      select anonymous_id,
+             (select jsonb_object_agg(key, value - 'place') from jsonb_each(profile -> 'devices')) as devices,
+             (select jsonb_agg(value - 'place' order by value - 'place') from jsonb_each(profile -> 'relationships')) as relationships,
              (select jsonb_object_agg(key, value -> 'value') from jsonb_each(profile -> 'attributes')) as attributes
         from visitors`,
     issues: sql`select code, source, field, count from ingestion_issues`,
