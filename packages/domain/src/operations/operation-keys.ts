@@ -20,9 +20,18 @@ import type { Json } from '../values/json.ts';
 /** Attributes that identify a person. */
 const IDENTIFYING = ['id', 'email', 'phone', 'anonymous_id'] as const;
 
-/** All keys of an operation, the one that decides its shard first; a key may occur twice. */
+/**
+ * All keys of an operation, the one that decides its shard first; a key may occur twice. An operation of a newer version,
+ * read from a disk by an older intake, has none.
+ */
 export function keysOf(operation: Operation): string[] {
-  const keys = [shardKeyOf(operation)];
+  const further = furtherKeysOf(operation);
+  return further ? [shardKeyOf(operation), ...further] : [];
+}
+
+/** The keys without the one that decides its shard; undefined for an operation of a newer version. */
+export function furtherKeysOf(operation: Operation): string[] | undefined {
+  const keys: string[] = [];
   switch (operation.type) {
     case 'person.identify':
       addIdentifying(keys, operation.attributes);
@@ -65,8 +74,7 @@ export function keysOf(operation: Operation): string[] {
     case 'issue.record':
       return keys;
     default:
-      // Of a newer version, read from a disk by an older intake.
-      return [];
+      return undefined;
   }
 }
 

@@ -31,10 +31,20 @@ export const isWithinBounds = (ms: number, { earliestMs, latestMs }: TimeBounds)
   ms >= earliestMs && ms <= latestMs;
 
 /** Of a time at which something happened: at most a year ahead, for clients plan. */
-export const boundsOfEvents = (nowMs: number): TimeBounds => ({
-  earliestMs: EARLIEST_TIME_MS,
-  latestMs: sameDayNextYearMs(nowMs),
-});
+export function boundsOfEvents(nowMs: number): TimeBounds {
+  // The items of a batch have one time of receipt, and a calendar costs as much as the rest of reading a time.
+  if (lastBounds.nowMs !== nowMs)
+    lastBounds = {
+      nowMs,
+      bounds: { earliestMs: EARLIEST_TIME_MS, latestMs: sameDayNextYearMs(nowMs) },
+    };
+  return lastBounds.bounds;
+}
+
+let lastBounds: { readonly nowMs: number; readonly bounds: TimeBounds } = {
+  nowMs: NaN,
+  bounds: { earliestMs: 0, latestMs: 0 },
+};
 
 /** Of a time that decides which of two writes is the later. */
 export const boundsOfOrdering = (nowMs: number): TimeBounds => ({

@@ -10,12 +10,12 @@
 import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
+  furtherKeysOf,
   isOrderFree,
-  keysOf,
   mayWriteVisitor,
   visitorHashOf,
 } from '@sluice/domain/operations/operation-keys';
-import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { keyHashOf, shardKeyOf } from '@sluice/domain/operations/shard';
 import {
   CommitBatchWriter,
   type CommitBatchBuffers,
@@ -53,6 +53,8 @@ interface CommitBatchPart {
 interface ShardOperations {
   readonly operations: Operation[];
   readonly places: number[];
+  /** Hash of the key that decides the shard. */
+  readonly hashes: number[];
 }
 
 export class CommitGroup {
@@ -104,18 +106,25 @@ export class CommitGroup {
     this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, caller);
     this.#countOf(first?.environmentId ?? 0, sizeBytes);
     if (first !== undefined && operations.length === 1) {
-      const part = this.#partFor(this.#shardOf(first));
+      const hash = shardHashOf(first);
+      const part = this.#partFor(hash % this.#shardCount);
       part.writer.add(JSON.stringify(first));
-      this.#addKeys(part, first);
+      addKeys(part, first, hash);
       part.places.push(this.#placeCount++);
       if (this.#keepsOperations) part.operations.push(first);
       return;
     }
     const byShard: ShardOperations[] = [];
     for (const operation of operations) {
-      const those = (byShard[this.#shardOf(operation)] ??= { operations: [], places: [] });
+      const hash = shardHashOf(operation);
+      const those = (byShard[hash % this.#shardCount] ??= {
+        operations: [],
+        places: [],
+        hashes: [],
+      });
       those.operations.push(operation);
       those.places.push(this.#placeCount++);
+      those.hashes.push(hash);
     }
     // In the order of the shards; `forEach` skips shards without operations.
     let touchedCount = 0;
@@ -212,24 +221,15 @@ export class CommitGroup {
     this.sizes.set(environmentId, (this.sizes.get(environmentId) ?? 0) + sizeBytes);
   }
 
-  #shardOf(operation: Operation): number {
-    return shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
-  }
-
-  #addKeys({ writer }: CommitBatchPart, operation: Operation): void {
-    for (const key of keysOf(operation)) writer.addKey(keyHashOf(operation.environmentId, key));
-    if (mayWriteVisitor(operation)) writer.addKey(visitorHashOf(operation.environmentId));
-    writer.isOrderFree &&= isOrderFree(operation);
-  }
-
   /** As one text: writing each by itself takes half as long again. */
-  #addMany(shard: number, { operations, places }: ShardOperations): void {
+  #addMany(shard: number, { operations, places, hashes }: ShardOperations): void {
     for (let from = 0; from < operations.length;) {
       const part = this.#partFor(shard);
       const to = from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount;
       const some = operations.slice(from, to);
       part.writer.addAll(JSON.stringify(some), some.length);
-      for (const operation of some) this.#addKeys(part, operation);
+      for (const [index, operation] of some.entries())
+        addKeys(part, operation, hashes[from + index] as number);
       part.places.push(...places.slice(from, to));
       if (this.#keepsOperations) part.operations.push(...some);
       from += some.length;
@@ -251,4 +251,16 @@ export class CommitGroup {
     this.parts.push(part);
     return part;
   }
+}
+
+const shardHashOf = (operation: Operation): number =>
+  keyHashOf(operation.environmentId, shardKeyOf(operation));
+
+/** @param shardHash - of the key that decides its shard. */
+function addKeys({ writer }: CommitBatchPart, operation: Operation, shardHash: number): void {
+  const { environmentId } = operation;
+  writer.addKey(shardHash);
+  for (const key of furtherKeysOf(operation) ?? []) writer.addKey(keyHashOf(environmentId, key));
+  if (mayWriteVisitor(operation)) writer.addKey(visitorHashOf(environmentId));
+  writer.isOrderFree &&= isOrderFree(operation);
 }

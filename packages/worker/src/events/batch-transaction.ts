@@ -212,8 +212,8 @@ function placedOperations(
     const flushIndex = indexes?.[index] ?? index;
     const unpacked = unpackPlaced(queued, envelopeNumber, flushIndex);
     const operation = isReplayed ? { ...unpacked, isReplayed } : unpacked;
-    // Events write no attributes, and most operations are events.
-    if (operation.type === 'event.track') return operation;
+    // They write no attributes, and most operations are such.
+    if (operation.type === 'event.track' || operation.type === 'metric.report') return operation;
     return { ...operation, place: orderPlaceOf(flushPlace, flushIndex) };
   });
 }

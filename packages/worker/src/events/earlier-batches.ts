@@ -67,7 +67,7 @@ export async function findEarlierBatches(
   for (const { batch, operations } of held) {
     // A batch that was applied before needs no person.
     if (operations.length === 0) continue;
-    for (const key of keysWithoutMarks(batch, operations.map(environmentOf))) keys.add(key);
+    addKeysWithoutMarks(keys, batch, operations);
   }
   await addNamesOfOwners(keys, transaction, needs);
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
@@ -75,7 +75,7 @@ export async function findEarlierBatches(
   );
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
-    keys.add(keyHashOf(environmentId, key));
+    keys.add(keyHashOf(environmentId, key) | 0);
   // All keys for all batches: an earlier one of them can join people whom a batch between them names.
   const found = pending.earlier(
     waiting.map(({ batch }) => batch),
@@ -119,15 +119,24 @@ export function earlierByKeys(
     ? pending.hasEarlierOrdered(batch)
     : pending.hasEarlier(batch);
   if (!hasEarlier) return [];
-  const keys = keysWithoutMarks(batch, operations.map(environmentOf));
+  const keys = new Set<number>();
+  addKeysWithoutMarks(keys, batch, operations);
   return [...pending.earlier([batch], keys)].filter((each) => !isOfFlush(each, batch));
 }
 
-/** @param environmentIds - of the operations in it; one may occur twice. */
-function keysWithoutMarks({ keys }: PendingBatch, environmentIds: readonly number[]): Uint32Array {
+/** As signed integers, which V8 keeps without an object. @param operations - of the batch. */
+function addKeysWithoutMarks(
+  keys: Set<number>,
+  batch: PendingBatch,
+  operations: readonly QueuedOperation[],
+): void {
   const marks = new Set<number>();
-  for (const environmentId of new Set(environmentIds)) marks.add(visitorHashOf(environmentId));
-  return keys.filter((key) => !marks.has(key));
+  let last: number | undefined;
+  for (const operation of operations) {
+    const environmentId = environmentOf(operation);
+    if (environmentId !== last) marks.add(visitorHashOf((last = environmentId)) | 0);
+  }
+  for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
 }
 
 /** Hashes of all keys that operations name, and of all other names of the people and objects that they name. */
@@ -137,7 +146,7 @@ export async function keysOfOwners(
 ): Promise<Set<number>> {
   const keys = new Set<number>();
   for (const operation of operations)
-    for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key));
+    for (const key of keysOf(operation)) keys.add(keyHashOf(operation.environmentId, key) | 0);
   await addNamesOfOwners(keys, database, findStateNeeds(operations));
   return keys;
 }
@@ -151,7 +160,7 @@ async function addNamesOfOwners(
     ...(await listNamesOfOwners(database, needs)),
     ...(await listNamesOfObjects(database, needs)),
   ])
-    keys.add(keyHashOf(environmentId, key));
+    keys.add(keyHashOf(environmentId, key) | 0);
 }
 
 /** True for two parts of one call: they are applied together. */
