@@ -29,7 +29,7 @@ import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { LoadedState, StateChanges } from '../state/loaded-state.ts';
 import { takeEventOnce, trackEvent } from './track-event.ts';
-import { isVisitor } from './visitors.ts';
+import { isVisitor } from './keep-visitors.ts';
 import {
   reportObject,
   reportObjectsOfPerson,

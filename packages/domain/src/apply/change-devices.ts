@@ -1,7 +1,8 @@
 /** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again merges its attributes. */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetKept, isVisitor, keepDevice, recordRemoval } from './visitors.ts';
+import { forgetKept, isVisitor, keepDevice } from './keep-visitors.ts';
+import { recordRemoval } from './visitors.ts';
 import type { AddDevice, DeleteDevice } from '../operations/operation.ts';
 import { deviceText, type WorkingSet } from '../state/working-set.ts';
 

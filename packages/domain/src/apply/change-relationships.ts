@@ -6,7 +6,8 @@
  */
 import { mergeAttributes } from '../state/merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
-import { forgetKept, isVisitor, keepRelationship, recordRemoval } from './visitors.ts';
+import { forgetKept, isVisitor, keepRelationship } from './keep-visitors.ts';
+import { recordRemoval } from './visitors.ts';
 import type { JsonObject } from '../values/json.ts';
 import type {
   ChangeObjectRelationships,

@@ -21,8 +21,8 @@ import type { Json } from '../values/json.ts';
 const IDENTIFYING = ['id', 'email', 'phone', 'anonymous_id'] as const;
 
 /**
- * All keys of an operation, the one that decides its shard first; a key may occur twice. An operation of a newer version,
- * read from a disk by an older intake, has none.
+ * All keys of an operation, the one that decides its shard first; a key may occur twice. The list is empty for an
+ * operation of a newer version, read from a disk by an older intake.
  */
 export function keysOf(operation: Operation): string[] {
   const further = furtherKeysOf(operation);

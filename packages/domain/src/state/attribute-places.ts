@@ -1,15 +1,13 @@
 /**
- * Times of the writes of attributes, and of the removals of relationships and devices, in the order of acknowledgement.
+ * Places of a person's writes in the order of acknowledgement.
  *
- * They keep a visitor's older trait from replacing a person's newer value when the visitor turns out to be that person.
- * They also keep a relationship or device of the visitor away if the person removed it later.
+ * They keep a visitor's older trait from replacing a person's newer value when the visitor turns out to be that person,
+ * and a relationship or device of the visitor away if the person removed it later.
  *
- * A person's writes are recorded only while their workspace has visitors with kept data, and only if the recorded place is
- * not after all of those already. So a workspace without such visitors pays no cost, and a repeated value is written
- * once for each visitor at most.
- *
- * Preferences are compared value by value, under their dotted names. A removed group is recorded under the group's
- * name, and all of them under the attribute's. Pure.
+ * The writes are recorded only while their workspace has visitors with kept data, and only if the recorded place is not
+ * after all of those already. So a workspace without such visitors pays no cost, and a repeated value is written once for
+ * each visitor at most. Preferences are compared value by value, under their dotted names. A removed group is recorded
+ * under the group's name, and all of them under the attribute's. Pure.
  */
 import type { OrderPlace } from '../operations/order-place.ts';
 import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';

@@ -54,7 +54,7 @@ describe('a batch comes after', () => {
     expect(await earlierOf(indexOf(log), 'b3', [7])).toEqual([]);
   });
 
-  test('as one of several, what comes before any of them, and none of them', async () => {
+  test('as one of several, all batches that were added before the last of them', async () => {
     const log = memoryLog([
       batch(1, 0, [7]),
       batch(2, 1, [8]),

@@ -44,7 +44,7 @@ export const deviceMark = (token: string): string => `device ${token}`;
 export const mark = (profile: Profile, name: string, at: number, isGone: boolean): Profile =>
   'names' in profile === isGone ? { ...profile, marks: { ...profile.marks, [name]: at } } : profile;
 
-/** What the visitor added, without the things that the person removed later (H 3). */
+/** The visitor's things, except a thing that the person removed later (H 3). */
 export const notRemoved = <Value>(
   things: Readonly<Record<string, Value>>,
   markOf: (name: string) => string,
