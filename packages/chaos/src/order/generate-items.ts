@@ -253,7 +253,6 @@ export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> => {
     { weight: 6, arbitrary: any.map((previousId): Body => ({ previousId })) },
     { weight: 1, arbitrary: anonymous.map((previousId): Body => ({ previousId })) },
     { weight: 1, arbitrary: visitor },
-    { weight: 1, arbitrary: anonymous.map((anonymousId): Body => ({ anonymousId })) },
   );
   return fc.tuple(previous, any).map(([ids, userId]) => () => ({ type: 'alias', ...ids, userId }));
 };
