@@ -69,7 +69,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'settings',
     'secrets',
   ],
-  intake: ['stream', 'http', 'calls', 'commit', 'auth', 'event-types'],
+  intake: ['stream', 'http', 'body', 'calls', 'commit', 'auth', 'event-types'],
   worker: [
     'tracing',
     'purchases',

@@ -20,7 +20,7 @@ import { problem, RequestTurns } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import { Exchange, type Accept } from './http/exchange.ts';
 import { FairQueue } from './http/fair-queue.ts';
-import { DISCARDED_SIZE_BYTES_MAX } from './http/oversized-body.ts';
+import { DISCARDED_SIZE_BYTES_MAX } from './body/oversized-body.ts';
 import { endHead, writePage, writePermission, type PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
 import {
@@ -33,7 +33,7 @@ import {
 } from './http/request-head.ts';
 import type { ServerState } from './http/server-state.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
-import { BodyReads } from './http/body-pieces.ts';
+import { BodyReads } from './body/body-reads.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { RepeatedKeyLooks } from './calls/repeated-key.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';

@@ -12,9 +12,10 @@ import { answerOf, BASIC_CHALLENGE, countRefused, type Answer } from './answer.t
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
-import { BodyPieces, type BodyRead } from './body-pieces.ts';
+import { BodyPieces } from '../body/body-pieces.ts';
+import type { BodyRead } from '../body/body-reads.ts';
 import { inflateInTurn } from './inflate-in-turn.ts';
-import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from './oversized-body.ts';
+import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from '../body/oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
   readBody,

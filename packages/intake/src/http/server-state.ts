@@ -5,7 +5,7 @@
  */
 import type { DemoGate } from '../auth/demo-gate.ts';
 import type { RequestTurns } from './answer.ts';
-import type { BodyReads } from './body-pieces.ts';
+import type { BodyReads } from '../body/body-reads.ts';
 import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
 import type { InflationState } from './inflate-in-turn.ts';
 

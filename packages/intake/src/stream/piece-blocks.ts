@@ -4,7 +4,7 @@
  *
  * Used by `held-bytes.ts`.
  */
-import { LARGE_PIECE_SIZE_BYTES } from '../http/body-pieces.ts';
+import { LARGE_PIECE_SIZE_BYTES } from '../body/body-pieces.ts';
 
 /** So long after the last use, half of the free blocks go to the collector, and then half of the others. */
 const TRIM_INTERVAL_MS = 250;

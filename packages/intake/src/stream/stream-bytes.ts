@@ -21,7 +21,8 @@ import {
   type Inflate,
   type InflateRaw,
 } from 'node:zlib';
-import { BodyPieces, type Throttle } from '../http/body-pieces.ts';
+import { BodyPieces } from '../body/body-pieces.ts';
+import type { Throttle } from '../body/body-reads.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
 import type { HeldBytes, HeldByStream } from './held-bytes.ts';
 

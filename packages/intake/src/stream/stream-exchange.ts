@@ -11,7 +11,7 @@
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
-import type { BodyRead } from '../http/body-pieces.ts';
+import type { BodyRead } from '../body/body-reads.ts';
 import type { ServerState } from '../http/server-state.ts';
 import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';

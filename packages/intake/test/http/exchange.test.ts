@@ -8,7 +8,7 @@ import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { FairQueue } from '../../src/http/fair-queue.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
-import { BodyReads } from '../../src/http/body-pieces.ts';
+import { BodyReads } from '../../src/body/body-reads.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';

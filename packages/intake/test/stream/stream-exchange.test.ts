@@ -13,7 +13,7 @@ import { CommitSlots } from '../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../src/stream/held-bytes.ts';
 import { StreamPace } from '../../src/stream/stream-pace.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
-import { BodyReads } from '../../src/http/body-pieces.ts';
+import { BodyReads } from '../../src/body/body-reads.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';

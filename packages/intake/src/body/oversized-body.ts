@@ -9,7 +9,7 @@
  * A body of 15 MB takes 50 ms to count, and its bytes cost the sender nearly zero. So it is counted in turns, and no
  * further piece is read before the earlier ones are counted. Made only for such a body: no other call pays for it.
  *
- * Before: `exchange.ts` and `body-pieces.ts`. After: `exchange.ts`, which answers.
+ * * Before: `http/exchange.ts` and `body-pieces.ts`. After: `http/exchange.ts`, which answers.
  */
 import { CallCounter } from '../calls/count-calls.ts';
 import type { NextTurn } from '../calls/read-body.ts';
