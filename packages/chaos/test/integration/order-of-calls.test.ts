@@ -67,6 +67,27 @@ const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[]
     ),
   ],
   [
+    'the group of a visitor, which the person leaves before the login',
+    inTurn(
+      pipelines('identify', { userId: '~p1' }),
+      pipelines('group', { groupId: '~g1', anonymousId: '~a1' }),
+      pipelines('track', {
+        userId: '~p1',
+        event: 'Relationship Deleted',
+        properties: { objectId: '~g1' },
+      }),
+      pipelines('identify', { userId: '~p1', anonymousId: '~a1' }),
+    ),
+  ],
+  [
+    'an alias of the anonymous id of another person',
+    inTurn(
+      pipelines('identify', { userId: '~p1', anonymousId: '~a1', traits: { p: 1 } }),
+      pipelines('identify', { userId: '~p2', traits: { q: 2 } }),
+      pipelines('alias', { userId: '~p2', previousId: '~a1', anonymousId: '~a1' }),
+    ),
+  ],
+  [
     'the devices of a visitor who then logs in',
     inTurn(
       ...['~d1', '~d2'].map((token) =>
