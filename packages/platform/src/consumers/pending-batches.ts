@@ -42,8 +42,12 @@ export class PendingBatches {
   }
 
   /** As {@link PendingIndex.earlier}. */
-  earlier(batches: readonly PendingBatch[], keys: Iterable<number>): Set<PendingBatch> {
-    return this.#index.earlier(batches, keys);
+  earlier(
+    batches: readonly PendingBatch[],
+    keys: Iterable<number>,
+    except?: ReadonlySet<number>,
+  ): Set<PendingBatch> {
+    return this.#index.earlier(batches, keys, except);
   }
 
   /** As {@link PendingIndex.lastPlace}. */

@@ -99,8 +99,13 @@ export class PendingIndex {
    * looked up once: a look-up for each batch was a twentieth of the worker's time.
    *
    * @param keys - hashes; one may occur twice.
+   * @param except - hashes that do not count, as signed integers.
    */
-  earlier(batches: readonly PendingBatch[], keys: Iterable<number>): Set<PendingBatch> {
+  earlier(
+    batches: readonly PendingBatch[],
+    keys: Iterable<number>,
+    except: ReadonlySet<number> = NO_KEYS,
+  ): Set<PendingBatch> {
     const found = new Set<PendingBatch>();
     let lastPlace = -1;
     const flushIds = new Set<string>();
@@ -115,7 +120,7 @@ export class PendingIndex {
     this.#indexKeys();
     for (const key of keys) {
       const named = this.#byKey.get(key | 0);
-      if (named === undefined) continue;
+      if (named === undefined || except.has(key | 0)) continue;
       if (Array.isArray(named)) named.forEach(consider);
       else consider(named);
     }
@@ -272,6 +277,7 @@ export class PendingIndex {
 }
 
 const NONE: readonly PendingBatch[] = [];
+const NO_KEYS: ReadonlySet<number> = new Set();
 
 /** @param batches - in the order of the log. */
 function hasEarlier(batches: Iterable<PendingBatch>, batch: PendingBatch): boolean {

@@ -69,6 +69,7 @@ describe('a batch comes after', () => {
     const ids = (found: ReadonlySet<PendingBatch>) => [...found].map(({ id }) => id).toSorted();
     expect(ids(index.earlier(several, [7, 8]))).toEqual(['b1', 'b3']);
     expect(ids(index.earlier([await logged(index, 'b5')], [8]))).toEqual(['b2', 'b4', 'b7']);
+    expect(ids(index.earlier(several, [7, 8], new Set([7])))).toEqual([]);
   });
 
   test('the other parts of its own flush, whichever was added first', async () => {

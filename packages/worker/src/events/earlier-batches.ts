@@ -61,14 +61,7 @@ export async function findEarlierBatches(
   );
   if (waiting.length === 0) return [];
   const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
-  // Of all, the first one's too: it can give one of its names to a person that a later one names. The names in the
-  // operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
   const keys = new Set<number>();
-  for (const { batch, operations } of held) {
-    // A batch that was applied before needs no person.
-    if (operations.length === 0) continue;
-    addKeysWithoutMarks(keys, batch, operations);
-  }
   await addNamesOfOwners(keys, transaction, needs);
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
@@ -76,11 +69,16 @@ export async function findEarlierBatches(
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
     keys.add(keyHashOf(environmentId, key) | 0);
-  // All keys for all batches: an earlier one of them can join people whom a batch between them names.
-  const found = pending.earlier(
-    waiting.map(({ batch }) => batch),
-    keys,
-  );
+  // Keys of all, the first one's too: it can give one of its names to a person that a later one names, and join people whom
+  // a batch between them names.
+  const batches = waiting.map(({ batch }) => batch);
+  const found = pending.earlier(batches, keys);
+  // The names in the operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
+  for (const { batch, operations } of held) {
+    // A batch that was applied before needs no person.
+    if (operations.length === 0) continue;
+    for (const other of pending.earlier(batches, batch.keys, marksOf(operations))) found.add(other);
+  }
   const ids = new Set(held.map(({ batch }) => batch.id));
   return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
 }
@@ -119,24 +117,19 @@ export function earlierByKeys(
     ? pending.hasEarlierOrdered(batch)
     : pending.hasEarlier(batch);
   if (!hasEarlier) return [];
-  const keys = new Set<number>();
-  addKeysWithoutMarks(keys, batch, operations);
-  return [...pending.earlier([batch], keys)].filter((each) => !isOfFlush(each, batch));
+  const found = pending.earlier([batch], batch.keys, marksOf(operations));
+  return [...found].filter((each) => !isOfFlush(each, batch));
 }
 
-/** As signed integers, which V8 keeps without an object. @param operations - of the batch. */
-function addKeysWithoutMarks(
-  keys: Set<number>,
-  batch: PendingBatch,
-  operations: readonly QueuedOperation[],
-): void {
+/** Marks among the keys of a batch with these operations: no batch waits for one. As signed integers. */
+function marksOf(operations: readonly QueuedOperation[]): ReadonlySet<number> {
   const marks = new Set<number>();
   let last: number | undefined;
   for (const operation of operations) {
     const environmentId = environmentOf(operation);
     if (environmentId !== last) marks.add(visitorHashOf((last = environmentId)) | 0);
   }
-  for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
+  return marks;
 }
 
 /** Hashes of all keys that operations name, and of all other names of the people and objects that they name. */
