@@ -105,7 +105,7 @@ test('lines beyond the rate limit are dropped, and every line is published or co
   expect(namesPublished().length + droppedPublished()).toBe(1_000);
 });
 
-test('a channel that hangs does not delay its callers, and the gathered lines stay bounded', async () => {
+test('a channel that hangs keeps the gathered lines bounded, and every line is published or counted', async () => {
   await announce();
   let open = () => {};
   channel.gate = new Promise<void>((resolve) => (open = resolve));

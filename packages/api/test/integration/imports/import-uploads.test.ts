@@ -254,7 +254,7 @@ describe('a workspace whose imports do not end', () => {
     );
   });
 
-  test('gets 409 for a file past the limit of bytes together, and stores no import', async () => {
+  test('gets 409 for a file past the total size of its imports, and stores no part of it', async () => {
     const tenant = await newTenant();
     await insertUnfinished(tenant.environmentId, 4, 5_000_000);
     const before = await importCount();

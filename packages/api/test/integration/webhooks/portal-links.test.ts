@@ -232,7 +232,7 @@ test('the audit log shows the portal link and its holder, and its hash chain det
   expect((await check()).length).toBe(1);
 });
 
-test('a page reads its rights and its theme from its session', async () => {
+test('a page reads its rights and its theme from its session, and a key is refused there', async () => {
   const page = await world.openPage({
     webhook_ids: [webhookId],
     capabilities: ['resend'],

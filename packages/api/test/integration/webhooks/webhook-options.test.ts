@@ -57,7 +57,7 @@ test('a configuration that is read can be written back as it is, without its hea
 
 // Security: a reader of a webhook, or of its audit log, may be another person than the one who gave the receiver's
 // token.
-test('a header shows only the end of its value, and that hint is refused as a value', async () => {
+test('a header shows only the end of its value, also in the audit log, and the hint is refused as a value', async () => {
   const headers = { authorization: 'Bearer 9f86d081884c7d65', 'x-short': 'open sesame' };
   const hints = { authorization: '••••7d65', 'x-short': '••••' };
   const made = await make({ headers });
