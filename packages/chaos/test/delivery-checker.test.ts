@@ -8,7 +8,7 @@ const accepted = (...ids: string[]) => ({
   problems: [],
 });
 
-test('nothing, where each came and those of a person came in order', () => {
+test('the checker finds no fault if every event arrived and the events of a person are in order', () => {
   const people = [
     { name: 'a', events: sent('a1', 'a2') },
     { name: 'b', events: sent('b1') },

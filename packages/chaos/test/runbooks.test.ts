@@ -7,7 +7,7 @@ import { readRunbook, unseen } from '../src/runbooks/read-runbook.ts';
 
 const FOLDER = new URL('../../../docs/operations/runbooks/', import.meta.url);
 
-test('every page of docs/operations/runbooks is executed, and says what is seen', async () => {
+test('every page of docs/operations/runbooks is executed, and has steps with expected output', async () => {
   const pages = (await readdir(FOLDER)).filter((file) => file !== 'README.md');
   expect(pages.map((file) => file.replace('.md', '')).toSorted()).toEqual(RUNBOOKS.toSorted());
   for (const page of pages) {
@@ -17,7 +17,7 @@ test('every page of docs/operations/runbooks is executed, and says what is seen'
   }
 });
 
-test('blocks are steps in order, with what happens before and is seen after them', () => {
+test('blocks are steps in order, with the event before them and the expected output after them', () => {
   const page = [
     '1. Look:',
     '',
@@ -54,7 +54,7 @@ test('blocks are steps in order, with what happens before and is seen after them
   expect(() => readRunbook('```text\nalone\n```')).toThrow('nothing is done before');
 });
 
-test('what is expected must be seen, whatever stands for …', () => {
+test('the output must contain every expected line, and … stands for any text', () => {
   const output = '{"ready":true,"durable":true}\nevents_2020_01 12 MB\n';
   expect(unseen(['"durable":true', 'events_2…_01 …MB'], output)).toEqual([]);
   expect(unseen(['{"ready":…,"durable":false}', 'events_….MB'], output)).toEqual([
@@ -63,7 +63,7 @@ test('what is expected must be seen, whatever stands for …', () => {
   ]);
 });
 
-test('a rotation revokes no key that went before, none of another workspace, and none by guess', async () => {
+test('a rotation revokes only the one other valid key of its workspace, and stops if the choice is not clear', async () => {
   const page = await readFile(new URL('rotate-every-key.md', FOLDER), 'utf8');
   const steps = readRunbook(page).map(({ commands }) => commands);
   const chooser = steps.find((commands) => commands.startsWith('only_other()'));

@@ -7,7 +7,7 @@ import { createApiClient } from '../src/connection/api-client.ts';
 test.each([
   ['no JSON', '<html></html>', /is not the API; is --api-url/],
   ['half an answer', '{"data":', /^the API at http:.* broke off .*try again$/],
-])('an answer that is %s is told as what it is', async (_, body, message) => {
+])('an answer that is %s gets a message that names the cause', async (_, body, message) => {
   const contentLength = body.startsWith('{') ? body.length + 1 : body.length;
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -42,7 +42,7 @@ async function serve(answer: RequestListener): Promise<string> {
 }
 
 test.each(['head', 'body'])(
-  'Ctrl-C ends what waits for the %s of an answer, and says that a change may be done',
+  'Ctrl-C ends the wait for the %s of an answer, and the message warns that a change may be done',
   async (missing) => {
     const stopping = new AbortController();
     const url = await serve((_, response) => {
@@ -58,7 +58,7 @@ test.each(['head', 'body'])(
   },
 );
 
-test('a key that no header carries is told as the key', async () => {
+test('a key that does not fit in a header is reported as a malformed key', async () => {
   const { signal } = new AbortController();
   const api = createApiClient({
     url: 'http://127.0.0.1:1',
@@ -71,7 +71,7 @@ test('a key that no header carries is told as the key', async () => {
   });
 });
 
-test('a path that a proxy gives the API is kept, and what is wrong is told once', async () => {
+test('the path of a proxy is kept, and each error is shown once', async () => {
   const paths: (string | undefined)[] = [];
   const origin = await serve(({ url: path }, response) => {
     paths.push(path);
@@ -89,7 +89,7 @@ test('a path that a proxy gives the API is kept, and what is wrong is told once'
   expect(paths).toEqual(['/sluice/v1/anything']);
 });
 
-test('a proxy whose API is away is told as such, and as what may pass', async () => {
+test('a proxy whose API is away is reported with its status', async () => {
   const url = await serve((_, response) => response.writeHead(502).end('<html>Bad Gateway</html>'));
   const { signal } = new AbortController();
   const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
@@ -99,7 +99,7 @@ test('a proxy whose API is away is told as such, and as what may pass', async ()
   });
 });
 
-test('intake in place of the API is told as such; an object that is not there is what is not there', async () => {
+test('intake in place of the API is reported with --api-url, and a missing object with the message of the API', async () => {
   const messages = ['there is no such path', 'no such path', 'the reporting webhook was not found'];
   const url = await serve((_, response) =>
     response.writeHead(404).end(JSON.stringify({ message: messages.shift() })),
@@ -119,20 +119,23 @@ test.each([
   ],
   ['in its answer', /in the middle of its answer \(.+\); check whether it was done before/],
   ['behind a proxy', /says 504, .*; check whether it was done before/],
-])('an API that breaks off %s may have done what it was asked for', async (when, message) => {
-  const url = await serve((request, response) => {
-    if (when === 'behind a proxy') return void response.writeHead(504).end('<html></html>');
-    if (when === 'before it answers') return void request.socket.destroy();
-    response.writeHead(200, { 'content-length': 10 }).write('{');
-    setImmediate(() => request.socket.destroy());
-  });
-  const { signal } = new AbortController();
-  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
-  await expect(api.request('POST', '/v1/anything')).rejects.toThrow(message);
-  await expect(api.request('GET', '/v1/anything')).rejects.not.toThrow(/was done/);
-});
+])(
+  'if the API breaks off %s, only the error of a POST warns that the change may be done',
+  async (when, message) => {
+    const url = await serve((request, response) => {
+      if (when === 'behind a proxy') return void response.writeHead(504).end('<html></html>');
+      if (when === 'before it answers') return void request.socket.destroy();
+      response.writeHead(200, { 'content-length': 10 }).write('{');
+      setImmediate(() => request.socket.destroy());
+    });
+    const { signal } = new AbortController();
+    const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+    await expect(api.request('POST', '/v1/anything')).rejects.toThrow(message);
+    await expect(api.request('GET', '/v1/anything')).rejects.not.toThrow(/was done/);
+  },
+);
 
-test('why an API cannot be reached is told: a certificate is nothing that --api-url mends', async () => {
+test('the error for an unreachable API has the cause of the connection, such as SSL or a refusal', async () => {
   const { signal } = new AbortController();
   const url = await serve((_, response) => response.end());
   const options = { key: 'key', keyAdvice: '', signal };
@@ -142,7 +145,7 @@ test('why an API cannot be reached is told: a certificate is nothing that --api-
   await expect(nobody.request('GET', '/')).rejects.toThrow(/\(.*(REFUSED|bad port).*\); is it/);
 });
 
-test('of an answer that takes more than two seconds it is told how long it has been waited for', async () => {
+test('the client reports the time of a wait for an answer after two seconds', async () => {
   const waits: (number | undefined)[] = [];
   const told = Promise.withResolvers<void>();
   const url = await serve((request, response) => {

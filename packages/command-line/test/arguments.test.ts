@@ -50,7 +50,7 @@ test.each(['http://a:b@x', 'http://x/?a', 'http://x/#a'])('%s has too much', (te
 test('an address keeps its path and loses its last slash', () =>
   expect(address('https://x.example/sluice/')).toBe('https://x.example/sluice'));
 
-test('an empty secret, as of a variable that is not set, is none', () =>
+test('an empty secret, as from an unset variable, is refused', () =>
   expect(() => notEmpty('')).toThrow('It must not be empty'));
 
 test.each(['.', '..', ''])('%j is an event id that no path can name', (text) =>

@@ -23,7 +23,7 @@ _sluice; printf '%s\\n' "\${COMPREPLY[@]}"`;
     .filter((word) => word !== '');
 }
 
-test('bash offers commands, the commands of a command, and its options, wherever options stand', () => {
+test('bash offers commands, the commands of a command and its options, with options in any place', () => {
   expect(offered('')).toEqual(expect.arrayContaining(['webhooks', 'status', '--json']));
   expect(offered('st')).toEqual(['status']);
   expect(offered('webhooks', 'p')).toEqual(['probe']);

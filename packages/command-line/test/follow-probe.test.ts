@@ -33,7 +33,7 @@ test('a head that is gone was delivered', async () => {
   });
 });
 
-test('another try that failed says why, and when the next one is', async () => {
+test('another failed attempt shows its status and the time of the next attempt', async () => {
   expect(await follow([state({}), state({}), state({ attempts: 5, status: 503 })])).toMatchObject({
     ...{ outcome: 'failed', attempts: 5, status: 503, next_probe_at: 9_000 },
   });

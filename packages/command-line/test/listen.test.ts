@@ -38,7 +38,7 @@ async function startProgram(status: number) {
   return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
 }
 
-test('a genuine delivery is passed on byte for byte, and the status of the answer is told back', async () => {
+test('a genuine delivery is passed on byte for byte, and the sender gets the status of the answer', async () => {
   const program = await startProgram(418);
   const terminal = collectingTerminal('table');
   const listener = await listen(terminal, {
@@ -59,7 +59,7 @@ test('a genuine delivery is passed on byte for byte, and the status of the answe
   ]);
 });
 
-test('what is not genuine is not passed on, and a program that is away lets the delivery be tried again', async () => {
+test('a forged delivery is refused with 401, and a delivery for a program that is away is answered with 502', async () => {
   const program = await startProgram(200);
   const start = async (forwardTo: string) => {
     const terminal = collectingTerminal();

@@ -48,7 +48,7 @@ const START = {
   settings: {},
 };
 
-test('words come before the profile, which comes before what runs beside; the default is used alone only', async () => {
+test('options win over the profile, the profile over a running start, and a running start over the default', async () => {
   const profiles: Profiles = {
     default: { apiUrl: 'http://default', key: 'default-key' },
     shop: { apiUrl: 'http://shop', key: 'shop-key', workerUrls: ['http://w2'], account: 7 },

@@ -10,7 +10,7 @@ const ROWS = [
 ];
 const NOW_MS = (1_795_628_230 + 3_540) * 1_000;
 
-test('rows are exact as documents, and for people times say how long ago they are', () => {
+test('rows are exact as documents, and tables for people show times with their age', () => {
   const linesOf = (format: 'table' | 'json' | 'csv', columns?: string[]): string[] => {
     const terminal = collectingTerminal(format, { columns, now: () => NOW_MS });
     writeRows(terminal, ROWS, ['id', 'name', 'created_at'], 'none');
@@ -55,7 +55,7 @@ test('numbers, ISO times and milliseconds are times by the names of their member
   ]);
 });
 
-test('a column that there is not is told with those that there are, and no row says what was looked for', () => {
+test('an unknown column is reported with the existing ones, and an empty list shows its own text', () => {
   const terminal = collectingTerminal('table', { columns: ['nmae'] });
   expect(() => writeRows(terminal, ROWS, ['id'], '')).toThrow(
     'there is no column nmae; there are id, name, created_at, more',
@@ -88,7 +88,7 @@ test('a stream is a line of CSV each below one head, or a document of YAML each'
   expect(documentWriter(collectingTerminal('table'), [])).toBeUndefined();
 });
 
-test('YAML keeps texts apart from what they look like', () => {
+test('YAML quotes a text that looks like another value', () => {
   const value = {
     word: 'plain words',
     yes: 'yes',

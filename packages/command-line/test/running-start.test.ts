@@ -43,7 +43,7 @@ test('its addresses, and the settings of its database', async () => {
   });
 });
 
-test('another user’s counts; one that has ended, and a file that says less, do not', async () => {
+test('the start of another user counts, and an ended start or an incomplete file does not', async () => {
   expect(await find(HOLDER, throwing('EPERM'))).toBeDefined();
   expect(await find(HOLDER, throwing('ESRCH'))).toBeUndefined();
   for (const text of ['', '{', '{"pid":7}', 'null']) expect(await find(text)).toBeUndefined();
@@ -51,6 +51,6 @@ test('another user’s counts; one that has ended, and a file that says less, do
 });
 
 // The files may be of a start before, when the embedded Postgres was in use.
-test('what `npm start` was given from outside is not taken from files', async () => {
+test('settings that `npm start` got from outside are not read from files', async () => {
   expect((await find({ ...HOLDER, kept: [] }))?.settings).toEqual({ SHARD_COUNT: '4' });
 });

@@ -7,7 +7,7 @@ import { sampleCalls } from '../src/live/sample-calls.ts';
 import { send } from '../src/live/send.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
-test('what waits for its turn is not sent once Ctrl-C is pressed, nor counted as sent', async () => {
+test('calls that wait for their turn are not sent or counted after Ctrl-C', async () => {
   let requests = 0;
   const intake = createServer((_, response) => {
     requests++;
@@ -60,7 +60,7 @@ test('an intake that does not answer holds up neither the end after Ctrl-C nor t
   ).toMatchObject({ sent: 2, accepted: 0, failures: { 'not answered': 2 } });
 });
 
-test('another process of ours in place of intake is told as such', async () => {
+test('another process of Sluice in place of intake is reported with --intake-url', async () => {
   const api = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
   onTestFinished(() => void api.close());
   await once(api, 'listening');

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parseMetrics, readStatus, writeStatus } from '../src/commands/status.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
-test('metrics of ours are read, those with labels summed', () => {
+test('the metrics of Sluice are read, and series with labels are summed', () => {
   const page = [
     '# HELP sluice_queued_envelopes Envelopes',
     'sluice_queued_envelopes{service="worker"} 3',
@@ -19,7 +19,7 @@ test('metrics of ours are read, those with labels summed', () => {
   });
 });
 
-test('of a whole fleet the disk buffers and the calls with wrong keys are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
+test('disk buffers and refused keys are summed over all intakes, and every other metric is the value furthest from 0', async () => {
   const urls = await Promise.all(
     [
       'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_intake_unauthorized_calls_total{reason="missing"} 1\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',
@@ -39,7 +39,7 @@ test('of a whole fleet the disk buffers and the calls with wrong keys are added 
   ]);
 });
 
-test('shards that no worker gets on with are named once, however many workers say so', async () => {
+test('a shard that several workers report as stuck is named once', async () => {
   const serveWorker = (stuckQueues: readonly string[]): Promise<string> =>
     serve(({ url }, response) =>
       response
@@ -60,7 +60,7 @@ test('shards that no worker gets on with are named once, however many workers sa
   );
 });
 
-test('why no commit batch gets through is told once, however many workers say so', async () => {
+test('the reason why commit batches fail is shown once, even if several workers report it', async () => {
   const url = await serve(({ url: path }, response) =>
     response
       .writeHead(503)
@@ -77,7 +77,7 @@ test('why no commit batch gets through is told once, however many workers say so
   );
 });
 
-test('a broker that may lose calls is told once; one that is away, and one that is safe, are not told so', async () => {
+test('an undurable broker is shown once, and a broker that is away or safe is not shown', async () => {
   const serveIntake = (readiness: object): Promise<string> =>
     serve(({ url }, response) => response.end(url === '/metrics' ? '' : JSON.stringify(readiness)));
   const broker = 'redis: appendonly=no: a crash loses everything since the last snapshot';
@@ -98,7 +98,7 @@ test('a broker that may lose calls is told once; one that is away, and one that 
 });
 
 test.each([404, 200])(
-  'a web server that is none of our processes is not called ready, whether it answers %i',
+  'a web server that is not a process of Sluice is not called ready, even if it answers %i',
   async (status) => {
     // Like the proxy in front, which hides the operators' pages.
     const url = await serve((_, response) =>
@@ -113,14 +113,14 @@ test.each([404, 200])(
   },
 );
 
-test('where nobody answers no word says that nothing waits', async () => {
+test('for a process that does not answer, the status prints only that line', async () => {
   const terminal = collectingTerminal('table');
   const url = await serve((_, response) => response.destroy());
   expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
   expect(terminal.lines.slice(1)).toEqual([expect.stringMatching(/^http.* does not answer$/)]);
 });
 
-test('a process is told by its role, version and age, and a failing webhook by its name and the command that helps', async () => {
+test('the status shows a process with its role, version and age, and a failing webhook with its name and a command', async () => {
   const url = await serveMetrics(
     [
       'sluice_build_info{version="1.2.3",service="worker"} 1',

@@ -47,7 +47,7 @@ test('progress stays in one row, however narrow the terminal: the next is writte
   expect(withinRow('12345', 0)).toBe('12345');
 });
 
-test('what has nothing in it is a dash, as what is not there', () => {
+test('an empty value is a dash, like a missing one', () => {
   const terminal = collectingTerminal('table');
   writeFields(terminal, { headers: {}, events: [], head: null, lane: { keys: {} } });
   writeRows(terminal, [{ events: [] }], ['events'], '');
@@ -62,7 +62,7 @@ test('what has nothing in it is a dash, as what is not there', () => {
   ]);
 });
 
-test('tail: one event is one line, whatever its name', async () => {
+test('tail: one event is one line, with any name', async () => {
   const line = {
     at_ms: 0,
     outcome: 'accepted',
@@ -97,7 +97,7 @@ test('tail: one event is one line, whatever its name', async () => {
   }
 });
 
-test('listen: anybody may post, and nobody writes to the terminal', async () => {
+test('listen: any client may post, but control characters do not reach the terminal', async () => {
   for (const terminal of terminals()) {
     const listener = await listen(terminal, {
       port: 0,

@@ -4,7 +4,7 @@ import { traceLines } from '../src/commands/trace-lines.ts';
 
 const AT_MS = 1_795_628_230_785;
 
-test('each step says how long after the first it came, in the order of time, and what still waits', () => {
+test('each step shows its time after the first step, in the order of time, and waiting deliveries are last', () => {
   const attempt = {
     ...{ attempt: 1, started_at_ms: AT_MS + 108, duration_ms: 24, outcome: 'retrying' },
     ...{ status: null, failure: 'timeout', failure_message: 'no answer\u001B[2J' },

@@ -19,7 +19,7 @@ const claims = {
 const token = signAccessToken(SECRET, claims, NOW_MS);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-test('says what was signed, for fifteen minutes', () => {
+test('a token returns its signed claims for fifteen minutes', () => {
   expect(looksLikeAccessToken(token)).toBe(true);
   const lastMs = NOW_MS + ACCESS_TOKEN_LIFETIME_MS - 1;
   expect(readAccessToken(SECRET, token, lastMs)).toEqual({

@@ -38,7 +38,7 @@ test('each token has its own count, and the next minute a new one', async () => 
   expect(await limit.take(1)).toEqual({ remaining: 1, resetSeconds: 60, isExceeded: false });
 });
 
-test('processes together let through what one may, to the last call', async () => {
+test('several processes together allow exactly the limit of calls', async () => {
   const { limits } = processes(500, 3);
   const standings = await Promise.all(
     Array.from({ length: 900 }, (_, index) => limits[index % 3]!.take(1)),
@@ -55,7 +55,7 @@ test('a large limit is taken in blocks, and a process that stays idle holds back
   expect(asked.length).toBeLessThanOrEqual(1_001);
 });
 
-test('what comes while the count is asked shares the next question, and a used-up window asks no more', async () => {
+test('calls during a pending count share the next count, and a used-up window is not counted again', async () => {
   const { limit, asked } = processes(40);
   const standings = await Promise.all(Array.from({ length: 100 }, () => limit.take(1)));
   expect(standings.filter(({ isExceeded }) => !isExceeded)).toHaveLength(40);
@@ -64,7 +64,7 @@ test('what comes while the count is asked shares the next question, and a used-u
   expect(asked).toHaveLength(2);
 });
 
-test('where the count cannot be asked the call fails, and the next one asks again', async () => {
+test('if the count fails, the call fails, and the next call counts again', async () => {
   let isAway = true;
   const limit = new CallLimit({
     name: 'token',

@@ -29,7 +29,7 @@ test('an answer is used again for as long as it is recent, not longer', async ()
   expect(asked).toEqual(['a', 'a']);
 });
 
-test('its age counts from when it was asked for, for what changed since is unknown to it', async () => {
+test('the age of an answer counts from its request, because the answer may miss later changes', async () => {
   const { clock, answers } = start();
   const slow = Promise.withResolvers<string>();
   const first = answers.get('a', () => slow.promise);
@@ -39,13 +39,13 @@ test('its age counts from when it was asked for, for what changed since is unkno
   expect(await answers.get('a', async () => 'new')).toBe('new');
 });
 
-test('those who ask at the same time share one question', async () => {
+test('concurrent requests for one key share one lookup', async () => {
   const { asked, get } = start();
   expect(await Promise.all([get('a'), get('a'), get('a')])).toEqual(['yes', 'yes', 'yes']);
   expect(asked).toEqual(['a']);
 });
 
-test('"there is none" is not kept', async () => {
+test('the cache does not keep a missing value', async () => {
   const { asked, stored, get } = start();
   stored.answer = undefined;
   expect(await get('a')).toBeUndefined();
@@ -54,7 +54,7 @@ test('"there is none" is not kept', async () => {
   expect(asked).toEqual(['a', 'a']);
 });
 
-test('a failure is told to all who wait and not kept', async () => {
+test('a failure reaches every waiting caller, and the cache does not keep it', async () => {
   const { answers, get } = start();
   const fail = () => answers.get('a', () => Promise.reject(new Error('away')));
   const outcomes = await Promise.allSettled([fail(), fail()]);

@@ -34,7 +34,7 @@ test('by HTTP the name has the port, so that two installations of a machine keep
   ]);
 });
 
-test('a cookie that was set by HTTP is none by HTTPS', () => {
+test('an HTTPS request ignores a cookie that was set over HTTP', () => {
   const text = newSessionCookie(7);
   const read = (cookie: string) => readSessionCookie(visit({ headers: { cookie } }));
   expect(read(`a=b; __Host-sluice=${text}; c=d`)).toBe(text);
@@ -43,7 +43,7 @@ test('a cookie that was set by HTTP is none by HTTPS', () => {
   expect(read('')).toBeUndefined();
 });
 
-test('a cookie names its account, and a text that no session had names none', () => {
+test('each new cookie is unique and names its account, and a malformed text names no account', () => {
   expect(accountOfCookie(newSessionCookie(7))).toBe(7);
   expect(new Set(Array.from({ length: 100 }, () => newSessionCookie(7))).size).toBe(100);
   for (const text of [

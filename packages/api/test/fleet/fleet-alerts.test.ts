@@ -51,7 +51,7 @@ test('each alert has the bound and the runbook of the rule that wakes somebody',
   expect(Object.keys(FLEET_RULES).length).toBe(11);
 });
 
-test('nothing is told of an installation that is well', () => {
+test('a healthy installation has no alerts', () => {
   expect(alertsOf(WELL)).toEqual([]);
 });
 
@@ -95,7 +95,10 @@ test.each([
       ],
     },
   ],
-] as const)('%s is told, and nothing else', (name, change) => {
-  expect(alertsOf({ ...WELL, ...change }).map((alert) => alert.name)).toEqual([name]);
-  expect(RULES).toContain(`alert: ${name}\n`);
-});
+] as const)(
+  'the change causes exactly the alert %s, and the alert rules contain it',
+  (name, change) => {
+    expect(alertsOf({ ...WELL, ...change }).map((alert) => alert.name)).toEqual([name]);
+    expect(RULES).toContain(`alert: ${name}\n`);
+  },
+);

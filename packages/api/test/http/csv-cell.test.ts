@@ -19,7 +19,7 @@ test.each([
   expect(csvLine([cell, 'x'])).toBe(`${expected},x\r\n`);
 });
 
-test('no cell begins with what a spreadsheet runs, unless it is a number', () => {
+test('a cell begins with a formula character only if it is a negative number', () => {
   fc.assert(
     fc.property(fc.string(), (cell) => {
       const written = csvLine([cell]).replace(/^"/, '');

@@ -86,7 +86,7 @@ test.each(KINDS)('a %s has one form', (_, texts, read) => {
   }
 });
 
-test('a page token of other blanks in its JSON is none of ours', () => {
+test('a page token with other blanks in its JSON is refused', () => {
   const text = Buffer.from('["a", 7]').toString('base64url');
   expect(isRead(() => readStart(text, z.tuple([z.string(), z.int()])))).toBe(false);
 });

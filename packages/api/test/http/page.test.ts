@@ -28,7 +28,7 @@ test.each([
   expect(() => readStart(token, position)).toThrow(RequestRefused);
 });
 
-test('there is a next page exactly where a row more was found', () => {
+test('there is a next page if and only if the query found one more row', () => {
   const positionOf = (row: number) => [row];
   expect(splitPage([], 2, positionOf)).toEqual({ page: [], next: '' });
   expect(splitPage([1, 2], 2, positionOf)).toEqual({ page: [1, 2], next: '' });

@@ -15,7 +15,7 @@ test.each([
     '10.0.0.1,nginx',
     /API_TRUSTED_PROXIES\.1: must be an address or a network/,
   ],
-])('%s=%s is told how it is written', (name, text, message) => {
+])('the error for %s=%s describes the format and reveals no password', (name, text, message) => {
   const parse = () => parseSettings(apiSettings, { ...ENVIRONMENT, [name]: text });
   expect(parse).toThrow(message);
   expect(parse).not.toThrow(/se#cret/);

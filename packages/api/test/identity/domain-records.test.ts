@@ -45,7 +45,7 @@ async function serve(texts: readonly (readonly string[])[], status = 0) {
   return readTextRecordsBy(resolver);
 }
 
-test('records are read whole, those in several parts too', async () => {
+test('a record in several parts is read as one text', async () => {
   const read = await serve([['v=spf1 -all'], ['sluice-account-7=', 'abc']]);
   expect(await read(domainRecordName('acme.example'))).toEqual([
     'v=spf1 -all',

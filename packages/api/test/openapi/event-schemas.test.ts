@@ -100,11 +100,11 @@ function reportEverything(): readonly ReportingEvent[] {
 }
 
 describe('the schema of every event type', () => {
-  test('there is one for each of the registry, of our own and of what comes in', () => {
+  test('the schemas are exactly the schemas of the selectable event types', () => {
     expect([...EVENT_SCHEMAS.keys()]).toEqual(SELECTABLE_EVENT_TYPES);
   });
 
-  test('every event that the apply step makes fits its schema, with content and without, and holds nothing undescribed', () => {
+  test('every event of the apply step fits its schema, with and without content, and has only described fields', () => {
     const reports = reportEverything();
     expect(new Set(reports.map((report) => report.eventType))).toEqual(
       new Set([...REPORTING_EVENT_TYPES, ...INCOMING_EVENT_TYPES]),
@@ -125,7 +125,7 @@ describe('the schema of every event type', () => {
   });
 
   test.each(SELECTABLE_EVENT_TYPES)(
-    'the sample of %s fits it and says that it is a test',
+    'the sample of %s fits its schema and is marked as a test',
     (type) => {
       const body: unknown = JSON.parse(sampleBody(type, 'made-1', NOW_MS));
       expect(EVENT_SCHEMAS.get(type)!.safeParse(body).error).toBeUndefined();

@@ -13,7 +13,7 @@ const turns = async (count: number): Promise<void> => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test('an outbox with nothing in it is looked at seldom, and at once when a call may have put something in', async () => {
+test('an empty outbox is looked at seldom, but at once after a call that may have filled it', async () => {
   const relay = vi.fn<() => Promise<number>>(() => Promise.resolve(0));
   keeper = keepRelaying(relay, logger, SELDOM);
   await vi.waitFor(() => expect(relay).toHaveBeenCalledTimes(4), WAIT);
@@ -23,7 +23,7 @@ test('an outbox with nothing in it is looked at seldom, and at once when a call 
   await vi.waitFor(() => expect(relay).toHaveBeenCalledTimes(8), WAIT);
 });
 
-test('a change during a look that found nothing is looked for by the next', async () => {
+test('a change during a look at an empty outbox causes another look', async () => {
   const ends: (() => void)[] = [];
   const relay = vi.fn<() => Promise<number>>(
     () => new Promise((resolve) => ends.push(() => resolve(0))),
@@ -39,7 +39,7 @@ test('a change during a look that found nothing is looked for by the next', asyn
   relay.mockResolvedValue(0);
 });
 
-test('while there is something to tell, it is looked at often; calls make it no more often', async () => {
+test('a filled outbox is looked at often, and calls do not make the looks more frequent', async () => {
   let told = 0;
   const relay = vi.fn<() => Promise<number>>(() => Promise.resolve(++told < 12 ? 1 : 0));
   keeper = keepRelaying(relay, logger, SELDOM);

@@ -18,7 +18,7 @@ async function failureAt(port: number): Promise<string> {
 }
 
 // Servers quote the address in their answers, and this goes into the log.
-test('a server that refuses a recipient is told of by its codes, without whom the mail was for', async () => {
+test('the error of a refused recipient has the codes of the server but not the recipient', async () => {
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],
     authOptional: true,
@@ -34,7 +34,7 @@ test('a server that refuses a recipient is told of by its codes, without whom th
   expect(line).not.toContain('ada@');
 });
 
-test('of a server that is away the address of the server is told', async () => {
+test('the error of a server that is away has its address but not the password', async () => {
   const line = await failureAt(1);
   expect(line).toContain('ECONNREFUSED 127.0.0.1:1');
   expect(line).not.toContain('hidden');

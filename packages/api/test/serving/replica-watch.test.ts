@@ -47,11 +47,11 @@ test('a replica is not read before it was asked, and is once it has all', async 
   expect(await lookAfter(0)).toBe(true);
 });
 
-test('a primary on which nothing happens does not look like a replica that lags', async () => {
+test('a primary without changes does not look like a lagging replica', async () => {
   for (let looks = 0; looks < 20; looks++) expect(await lookAfter(BOUND_MS)).toBe(true);
 });
 
-test('what is known grows older until the replica has what the primary had', async () => {
+test('the known state gets older until the replica has the earlier position of the primary', async () => {
   await watch.look();
   primary = at(200n);
   expect(await lookAfter(400)).toBe(true);
@@ -68,7 +68,7 @@ test('what is known grows older until the replica has what the primary had', asy
   expect(watch.describe()).toBe('is read: at most 100 ms behind');
 });
 
-test('it is told by what the primary had when it was asked, not by when the replica got there', async () => {
+test('the age counts from the question to the primary, not from the arrival at the replica', async () => {
   primary = at(200n);
   await watch.look();
   primary = at(300n);
@@ -94,8 +94,11 @@ test.each([
   [at(undefined), 'leads to no streaming replica'],
   [at(100n, 'another'), 'leads to a replica of another database'],
   [at(100n, 'c', 'another'), 'leads to a replica of another database'],
-])('what is no replica of the primary is not read, and it is said once: %o', async (found, why) => {
-  replica = found;
-  for (let looks = 0; looks < 3; looks++) expect(await lookAfter(10)).toBe(false);
-  expect(told).toEqual([expect.stringContaining(why)]);
-});
+])(
+  'a server that is not a replica of the primary is not read, and the log reports it once: %o',
+  async (found, why) => {
+    replica = found;
+    for (let looks = 0; looks < 3; looks++) expect(await lookAfter(10)).toBe(false);
+    expect(told).toEqual([expect.stringContaining(why)]);
+  },
+);

@@ -56,7 +56,7 @@ test.each([
   expect((await second.call(`/v1/customers/${id}`)).status).toBe(status);
 });
 
-test('its prices are those of BILLING_CATALOGUE_FILE', async () => {
+test('the prices come from BILLING_CATALOGUE_FILE', async () => {
   const file = temporaryFile('catalogue.json');
   const [plan, ...plans] = DEFAULT_CATALOGUE.plans;
   writeFileSync(

@@ -20,7 +20,7 @@ test.each([
   ],
   [new StripeCardError(raw(402, 'authentication_required', 'card_error') as never)],
 ])(
-  'a card whose issuer asks for the cardholder is declined as such, whatever is paid',
+  'a card whose issuer asks for the cardholder is declined as authentication_required, for any payment',
   async (thrown) => {
     expect(await callStripe(failWith(thrown))).toEqual({
       outcome: 'declined',
@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test('what is no answer of the payment provider is not taken for one', async () => {
+test('an error of our own code is thrown, not returned as an answer of the payment provider', async () => {
   const bug = new TypeError('a bug of ours');
   await expect(callStripe(failWith(bug))).rejects.toBe(bug);
 });

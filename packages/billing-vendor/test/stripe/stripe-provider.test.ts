@@ -105,7 +105,7 @@ describe('an invoice', () => {
     expect(listCharges(state)).toEqual([]);
   });
 
-  test('is deleted while it is a draft, and told as it is when it is paid', async () => {
+  test('is deleted while it is a draft, and stays as it is once it is paid', async () => {
     const { provider } = await startProvider();
     const customerId = await newCustomer(provider, 'pm_card_visa');
     const draft = await ok(
@@ -160,7 +160,7 @@ describe('idempotency', () => {
     expect(listCharges(simulator.state)).toHaveLength(1);
   });
 
-  test('a key is forgotten after 24 hours, as the payment provider says it may be', async () => {
+  test('a key is forgotten after 24 hours, as the payment provider allows', async () => {
     const { provider, simulator } = await startProvider();
     const customerId = await newCustomer(provider);
     const invoice = { customerId, accountId: 7, runId: 'run_1', currency: 'usd' };
@@ -266,7 +266,7 @@ describe('events', () => {
   });
 });
 
-test('what the simulator knows outlives its process', async () => {
+test('the state of the simulator outlives its process', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-simulator-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const file = join(directory, 'vendor.sqlite');
@@ -282,8 +282,8 @@ test('what the simulator knows outlives its process', async () => {
   expect(await newCustomer(second.provider, undefined, 8)).not.toBe(customer);
 });
 
-describe('what somebody does by hand at the payment provider', () => {
-  test('a discount of the customer takes nothing off a purchase: it is charged what it costs', async () => {
+describe('a manual change at the payment provider', () => {
+  test('a discount of the customer does not reduce a purchase, which is charged at its full price', async () => {
     const { provider, simulator } = await startProvider();
     const customerId = await newCustomer(provider, 'pm_card_visa');
     const customer = simulator.state.get('customer', customerId)!;

@@ -28,7 +28,7 @@ describe('a subscription', () => {
     expect(listCharges(simulator.state)).toMatchObject([{ amount: 80_000, runId: 'run_s' }]);
   });
 
-  test('that is declined does not exist, and leaves nothing to collect', async () => {
+  test('that is declined does not exist and leaves no invoice to collect', async () => {
     const { create, provider, customerId, simulator } = await start('pm_card_chargeCustomerFail');
     expect(await create()).toMatchObject({ outcome: 'declined' });
     expect(await ok(provider.findSubscription(customerId))).toBeNull();
@@ -36,7 +36,7 @@ describe('a subscription', () => {
     expect(collectEverything(simulator.state)).toEqual([]);
   });
 
-  test('I6: takes an add-on for exactly what its preview said, at the same moment', async () => {
+  test('I6: takes for an add-on exactly the amount of its preview at the same moment', async () => {
     const { create, provider, simulator } = await start();
     const subscription = await ok(create());
     simulator.state.advanceClock(11 * 24 * 3_600_000 + 12_345_678);
@@ -161,7 +161,7 @@ describe('unused time of a subscription', () => {
     ['with a coupon of an amount', { amount_off: 5_000 }, 95_000],
     ['with a coupon of more than its price', { amount_off: 500_000 }, 0],
     ['with a coupon of all of it', { percent_off: 100 }, 0],
-  ])('%s is worth what was paid, and not the list price', async (_, coupon, paid) => {
+  ])('%s is worth the paid amount, not the list price', async (_, coupon, paid) => {
     const world = await leave(coupon, 0);
     expect(await creditOf(world)).toBe(paid);
     expect(compareProrations(world.invoices)).toEqual([]);
@@ -170,7 +170,7 @@ describe('unused time of a subscription', () => {
     );
   });
 
-  test('of a period that was renewed under a coupon is worth what the renewal took', async () => {
+  test('of a period that was renewed under a coupon is worth the amount of the renewal', async () => {
     const world = await leave(
       { percent_off: 100, duration: 'forever' },
       0,
@@ -189,7 +189,7 @@ describe('unused time of a subscription', () => {
     expect(credit).toBeLessThan(27_000);
   });
 
-  test('after a change with a coupon is worth what the change took', async () => {
+  test('after a change with a coupon is worth the amount that the change took', async () => {
     const world = await leave(null, 0, async ({ provider, simulator: { state } }, id) => {
       state.save('coupon', {
         ...state.get('coupon', 'FIFTY')!,

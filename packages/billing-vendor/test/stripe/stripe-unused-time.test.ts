@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest';
 import { newCustomer, ok, startProvider } from '../support/provider-under-test.ts';
 
-test('is counted by subscription, is taken once a key, and is nothing for a customer who is gone', async () => {
+test('credit that was taken back counts by subscription and once a key, and is zero for a deleted customer', async () => {
   const { provider, stripe } = await startProvider();
   const customerId = await newCustomer(provider, 'pm_card_visa');
   await stripe.customers.update(customerId, { balance: -900 });
@@ -24,7 +24,7 @@ test('is counted by subscription, is taken once a key, and is nothing for a cust
   expect(await ok(provider.readCustomer(customerId))).toMatchObject({ creditAmount: 300 });
 });
 
-test('a subscription without invoices has none to compare', async () => {
+test('a subscription without invoices has an empty list of invoices', async () => {
   const { provider } = await startProvider();
   const customerId = await newCustomer(provider, 'pm_card_visa');
   expect(await ok(provider.listInvoicesOfSubscription(customerId, 'sub_none'))).toEqual([]);

@@ -19,7 +19,7 @@ const STARTS_MAX = 2;
  */
 const IN_FLIGHT_MAX = 64;
 
-test('after kill -9 of intake and worker at 1,500 events a second deliveries go on in seconds, each once but those in flight', async () => {
+test('after kill -9 of intake and worker at 1,500 events a second, deliveries go on in seconds, and only deliveries in flight repeat', async () => {
   const report = await runKills(
     { broker: 'redis', eventCount: 3_000, rate: 1_500, seed: 1 },
     {

@@ -9,7 +9,7 @@ import { test } from 'vitest';
 import { expectNoLoss } from './expect-no-loss.ts';
 
 test(
-  'on a Redis Cluster with failover what was answered 200 is stored once and in order, and everything moves again by itself',
+  'on a Redis Cluster with failover an acknowledged call is stored once and in order, and processing recovers by itself',
   { timeout: 150_000 },
   () => expectNoLoss('cluster', { seedCount: 1, delivers: true }),
 );

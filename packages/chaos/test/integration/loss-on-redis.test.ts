@@ -5,14 +5,14 @@ import { test } from 'vitest';
 import { expectNoLoss } from './expect-no-loss.ts';
 
 test(
-  'what was answered 200 is stored once and in order, and everything moves again, whatever was killed, stopped or cut off',
+  'an acknowledged call is stored once and in order, and processing recovers after any kill, stop or cut',
   { timeout: 600_000 },
   () => expectNoLoss('redis', { seedCount: 5 }),
 );
 
 // Events keep their place among all calls then (`domain/src/operations/operation-keys.ts`), and the lanes are at work too.
 test(
-  'where a webhook takes them, what was answered 200 is delivered as well, and what is about one person in order',
+  'with a webhook an acknowledged call is delivered as well, and the events of one person arrive in order',
   { timeout: 600_000 },
   () => expectNoLoss('redis', { firstSeed: 6, seedCount: 5, delivers: true }),
 );

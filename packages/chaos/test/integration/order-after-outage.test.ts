@@ -40,11 +40,11 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 400_000 }, (br
     );
   }
 
-  test('clocks that are wrong change nothing', async () => {
+  test('wrong clocks do not change the result', async () => {
     expect(await differences(2_000, {})).toEqual([]);
   });
 
-  test('what both intakes kept on their disks takes effect in the order of their answers, and before what came later', async () => {
+  test('batches on the disks of both intakes take effect in the order of their answers, and before later batches', async () => {
     let outageCount = 0;
     const whileSending = async (sent: Promise<unknown>): Promise<void> => {
       let isSending = true;

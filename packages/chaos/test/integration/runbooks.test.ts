@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 
 test(
-  'redis-lost: what the page says to type works, and shows what it says',
+  'redis-lost: the commands of the page work and show the described output',
   {
     timeout: 240_000,
   },

@@ -1,4 +1,4 @@
-/** The checker on histories made by hand: which orders it takes, and how it says that none fits. */
+/** The checker on histories made by hand: the accepted orders, and the report of an impossible history. */
 import { expect, test } from 'vitest';
 import { NEVER, type AnsweredCall, type Body, type Call } from '../../src/order/model/call.ts';
 import { possibleStates } from '../../src/order/checker.ts';
@@ -149,7 +149,7 @@ test('a deleted person who is back is a difference', () => {
   expect(differences(history, someone)).toEqual(['p exists and nobody is expected']);
 });
 
-test('a lost event, an event of another person and events out of order are told apart', () => {
+test('a lost event, an event of another person and events out of order are distinguished', () => {
   const history = [
     sent(track('p', 'e1'), 1, 2),
     sent(track('p', 'e2'), 3, 4),

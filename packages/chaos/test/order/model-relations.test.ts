@@ -1,5 +1,5 @@
 /**
- * The reference model's rules about relationships and devices, each with the section that it comes from.
+ * The reference model's rules about relationships and devices. Each rule has its section.
  * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
  */
 import { expect, test } from 'vitest';
@@ -34,7 +34,7 @@ test('decided: a device or relationship that both have stays as the primary has 
   expect(only?.relationships).toEqual({ '1/g': { role: 1 } });
 });
 
-test('§2.1, §3.4: relationships and devices end, and a deleted object is related to nobody', () => {
+test('§2.1, §3.4: relationships and devices end, and a deleted object loses its relationships', () => {
   const gone = after(
     relate('p', 1),
     device('p', '1'),
@@ -54,7 +54,7 @@ test('§2.1, §3.4: relationships and devices end, and a deleted object is relat
   expect(deleted.people[0]?.relationships).toEqual({});
 });
 
-test('§1.3, §1.6: an identify with relationships is one write: all of it is ignored, or none', () => {
+test('§1.3, §1.6: an identify with relationships is one write, which applies or is ignored as a whole', () => {
   const add = (object_id: string): Body => ({
     svc_relationships: {
       action: 'add_relationships',

@@ -1,4 +1,4 @@
-/** Calls in short, and what the reference model comes to after them. */
+/** Calls in short form, and the reference model's state after them. */
 import type { Body, Call } from '../../src/order/model/call.ts';
 import { applyCall } from '../../src/order/model/model.ts';
 import { EMPTY_STATE, type State } from '../../src/order/model/model-state.ts';

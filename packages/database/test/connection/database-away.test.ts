@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { databaseUnavailable, isWorthWaitingFor } from '../../src/connection/database-away.ts';
 
 // `localhost` has two addresses on most machines, and Node's error of both has no words of its own.
-test('where several addresses refuse, the message says what each of them does', () => {
+test('if several addresses refuse, the message has the error of each address', () => {
   const errors = [
     new Error('connect ECONNREFUSED ::1:5432'),
     new Error('connect ECONNREFUSED 127.0.0.1:5432'),
@@ -41,7 +41,7 @@ test.each([
   answer('08P01', 'server login has been failing, try again later (server_login_retry)'),
   answer('08P01', 'query_wait_timeout'),
   answer('08P01', 'pgbouncer cannot connect to server'),
-])('a start waits where it may pass by itself: $message', (error) => {
+])('a start waits if the problem may pass by itself: $message', (error) => {
   expect(databaseUnavailable(error).message).toMatch(/^Postgres does not answer at /);
   expect(isWorthWaitingFor(error)).toBe(true);
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(true);
@@ -63,7 +63,7 @@ test.each([
     '08P01',
     'server login has been failing, cached error: password authentication failed for user "sluice" (server_login_retry)',
   ),
-])('a start ends where somebody has to correct it: $message', (error) => {
+])('a start ends if a person must correct the settings: $message', (error) => {
   expect(isWorthWaitingFor(error)).toBe(false);
   expect(databaseUnavailable(error).message).toMatch(
     /^Postgres refuses the values of DATABASE_URL: .*; correct it,/,

@@ -72,7 +72,7 @@ describe('a batch comes after', () => {
     expect(ids(index.earlier(several, [7, 8], new Set([7])))).toEqual([]);
   });
 
-  test('the other parts of its own flush, whichever was added first', async () => {
+  test('the other parts of its own flush, in any order of arrival', async () => {
     const log = memoryLog([batch(1, 0, [7], 'f'), batch(2, 1, [7], 'f'), batch(3, 2, [7])]);
     const index = indexOf(log);
     expect(await earlierOf(index, 'b1', [7])).toEqual(['b2']);
@@ -80,7 +80,7 @@ describe('a batch comes after', () => {
   });
 });
 
-test('what comes before is told apart by whether it has an order', async () => {
+test('the index distinguishes earlier batches with an order from earlier batches without an order', async () => {
   const free = (place: number, flushId?: string): LoggedBatch => ({
     ...batch(place, place, [7], flushId),
     isOrderFree: true,

@@ -50,7 +50,7 @@ test('a shard that keeps up is not asked', async () => {
   expect(asked).toEqual([]);
 });
 
-test('one that is behind gives what there is capacity for, in order, and more at a time while all is of use', async () => {
+test('a shard that is behind reads batches up to its capacity, in order, and more at a time while all are applied', async () => {
   const waiting = Array.from({ length: 200 }, (_, place) => commitBatchOf(`e${place}`, 10));
   const { behind, asked } = shardWith(waiting);
   const counts: number[] = [];
@@ -65,7 +65,7 @@ test('one that is behind gives what there is capacity for, in order, and more at
   expect(counts).toEqual([4, 8, 16, 32, 64, 90]);
 });
 
-test('one too large ends what is read, also where a smaller one waits behind it', async () => {
+test('a batch that is too large ends the read, even if a smaller one waits behind it', async () => {
   const { behind } = shardWith([
     commitBatchOf('a', 1),
     commitBatchOf('b', 900),
@@ -75,7 +75,7 @@ test('one too large ends what is read, also where a smaller one waits behind it'
   expect((await behind.read(IN_PROGRESS)).map(({ id }) => id)).toEqual(['a']);
 });
 
-test('where the one in progress waits again, nothing is read: it would be among those behind itself', async () => {
+test('if the batch in progress waits again, the read is empty, because the batch would follow itself', async () => {
   const { behind, asked, removed } = shardWith([IN_PROGRESS, commitBatchOf('a', 1)]);
   behind.end();
   expect(await behind.read(IN_PROGRESS)).toEqual([]);
@@ -84,7 +84,7 @@ test('where the one in progress waits again, nothing is read: it would be among 
   expect(removed).toEqual([]);
 });
 
-test('those that were applied are removed, and no others', async () => {
+test('only applied batches are removed', async () => {
   const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => commitBatchOf(id, 1)));
   behind.end();
   await behind.read(IN_PROGRESS);

@@ -25,7 +25,7 @@ test('settings that cannot be used are one line, though the log level be among t
   expect(await run({ LOG_LEVEL: 'loud' })).toEqual(foreseen('CONFIG_INVALID', msg));
 });
 
-test('an error of the table is its code and what to do, without a stack, whatever the log level', async () => {
+test('a known error is printed as its code and advice, without a stack, at any log level', async () => {
   expect(await run({ ENDING: 'foreseen', LOG_LEVEL: 'silent' })).toEqual(
     foreseen('PORT_TAKEN', 'choose another port', { cause: 'EADDRINUSE' }),
   );
@@ -40,7 +40,7 @@ test('the error is the last line, after all that was logged before', async () =>
   expect(code).toBe(1);
 });
 
-test('of a cause that is several errors without a message of its own, each is told', async () => {
+test('for a cause of several errors without its own message, each error is printed', async () => {
   expect(await run({ ENDING: 'several' })).toEqual(
     foreseen('DATABASE_UNAVAILABLE', 'start it', {
       cause: 'refused by ::1; refused by 127.0.0.1',
@@ -76,7 +76,7 @@ test.each(['top level', 'rejection', 'callback'])(
   },
 );
 
-test('a start that is stopped and so fails finishes what is in progress, and is no fatal ending', async () => {
+test('a start that fails because of a stop finishes its work, and is not a fatal ending', async () => {
   const { code, lines } = await run({ ENDING: 'stopped' });
   expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
     [30, expect.stringMatching(/^stopping/)],
@@ -86,7 +86,7 @@ test('a start that is stopped and so fails finishes what is in progress, and is 
   expect(code).toBe(1);
 });
 
-test('a stop that takes too long is cut, and says so', async () => {
+test('a stop that takes too long is cut, and the log reports it', async () => {
   const { code, lines } = await run({ ENDING: 'stuck', DRAIN_TIMEOUT_MS: '100' });
   expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
     [30, expect.stringMatching(/^stopping/)],
@@ -95,7 +95,7 @@ test('a stop that takes too long is cut, and says so', async () => {
   expect(code).toBe(1);
 });
 
-test('a stop does not wait for what cannot end, and that is the last line', async () => {
+test('a stop does not wait for work that cannot end, and the advice is the last line', async () => {
   const { code, lines } = await run({ ENDING: 'abandoned', DRAIN_TIMEOUT_MS: '600000' });
   expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
     [30, expect.stringMatching(/^stopping/)],

@@ -17,7 +17,7 @@ const pass = (ms: number): void => {
 };
 
 test.each([-HOUR_MS, HOUR_MS])(
-  'a clock that is set by %i ms changes nothing, before and after the next measurement',
+  'a clock that is set by %i ms does not change the time, before and after the next measurement',
   (setByMs) => {
     clock.noticeDifference({ aheadMs: 0, uncertaintyMs: 1 });
     nowMs += setByMs;
@@ -38,7 +38,7 @@ test.each([-HOUR_MS, HOUR_MS])(
   },
 );
 
-test('what a measurement may be wrong by, or clocks differ by, does not make the time jump', () => {
+test('small, uncertain or invalid clock differences do not make the time jump', () => {
   clock.noticeDifference({ aheadMs: 49, uncertaintyMs: 1 });
   expect(clock.now()).toBe(10_000_000);
   clock.noticeDifference({ aheadMs: 5_000, uncertaintyMs: 1_300 });

@@ -18,7 +18,7 @@ function failFor(seconds: number, error: unknown): void {
 }
 const refused = (code: string, message: string) => Object.assign(new Error(message), { code });
 
-test('where each try fails for half a minute, no batch gets through, and the last reason is told', () => {
+test('if each try fails for half a minute, the report has the last reason', () => {
   failFor(25, new Error('another reason, earlier'));
   expect(tries.report()).toBeUndefined();
   failFor(5, refused('0A000', 'could not read a stable value'));
@@ -40,7 +40,7 @@ test('it is over with the first batch that gets through', () => {
   expect(tries.report()).toBeUndefined();
 });
 
-test('what failed and then went to another process is no failure of this one for ever', () => {
+test('failures stop counting after a minute without another try', () => {
   failFor(40, new Error('refused'));
   nowMs += 60_001;
   expect(tries.report()).toBeUndefined();

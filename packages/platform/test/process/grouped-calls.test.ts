@@ -36,7 +36,7 @@ function createWorld(groupMax = 100, flightsMax = 1): World {
   };
 }
 
-test('what is asked in one turn is one group, and what comes meanwhile is the next', async () => {
+test('calls of one turn are one group, and calls during its request are the next group', async () => {
   const { calls, groups, end } = createWorld();
   const first = [1, 2].map((input) => calls.call(input));
   await new Promise((resolve) => setImmediate(resolve));
@@ -75,7 +75,7 @@ test('one that is refused fails alone', async () => {
   ]);
 });
 
-test('when nothing can be asked all of the group fail, and are not asked again', async () => {
+test('if the request of a group fails, all its calls fail without another request', async () => {
   const { calls, groups, end } = createWorld();
   const answers = Promise.allSettled([1, 0].map((input) => calls.call(input)));
   await end();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createLifecycle } from '../../src/process/lifecycle.ts';
 import { createLogger } from '../../src/process/logger.ts';
 
-test('what was opened last is closed first and once, also after one that cannot be closed, and each stop waits for it', async () => {
+test('resources close once in reverse order, even after one fails to close, and each stop waits for the end', async () => {
   const lifecycle = createLifecycle(createLogger('test', 'silent'));
   const closed: string[] = [];
   const closing = Promise.withResolvers<void>();

@@ -27,7 +27,7 @@ describe('an id', () => {
     );
   });
 
-  test('is higher than every one before it, also where the clock stands or goes back', () => {
+  test('is higher than every id before it, even if the clock stands or goes back', () => {
     fc.assert(
       fc.property(clock, (timesMs) => {
         const ids = idsAt(timesMs);
@@ -43,7 +43,7 @@ describe('an id', () => {
     expect(ulidTimeMs(ids.at(-1) as string)).toBe(1_767_261_600_000);
   });
 
-  test('is not like that of another process: all 80 bits after the time are of chance', () => {
+  test('differs from the ids of other processes by 80 random bits after the time', () => {
     const seen = Array.from({ length: 16 }, () => new Set<string>());
     for (let count = 0; count < 2_000; count++) {
       const [id] = idsAt([5]);

@@ -23,7 +23,7 @@ test('a database is private from its first byte, and so is its log', () => {
   database.close();
 });
 
-test('what an earlier version left open to others is taken from them, with what it holds', () => {
+test('a file that an earlier version left open to others becomes private and keeps its content', () => {
   const path = join(folder, 'data.sqlite');
   for (const name of [path, `${path}-wal`]) {
     writeFileSync(name, 'kept');

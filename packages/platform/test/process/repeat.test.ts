@@ -32,7 +32,7 @@ test('a sign ends the wait; one that comes during a run is not lost', async () =
   await repetition.stop();
 });
 
-test('one that fails runs again; a stop waits for the run under way and starts none', async () => {
+test('a failed step runs again, and a stop waits for the running step and starts no other', async () => {
   let end = (): void => {};
   const step = vi
     .fn<(isStopping: () => boolean) => Promise<void>>()

@@ -25,7 +25,7 @@ test('one workspace leaves the last share; alone it takes everything', () => {
   expect(openCapacity(true).takeAll(1)).toBe(8);
 });
 
-test('what comes free goes to a workspace that was refused and has less', () => {
+test('released capacity goes to a workspace that was refused and has less', () => {
   const { capacity, takeAll } = openCapacity();
   takeAll(1);
   takeAll(2);
@@ -37,7 +37,7 @@ test('what comes free goes to a workspace that was refused and has less', () => 
   expect(capacity.totalSize).toBe(5);
 });
 
-test('who was refused and does not come again holds nothing up', () => {
+test('a refused workspace that does not come again stops blocking others after a while', () => {
   const { capacity, clock, takeAll } = openCapacity();
   takeAll(1);
   takeAll(2);
@@ -49,7 +49,7 @@ test('who was refused and does not come again holds nothing up', () => {
   expect(capacity.take(1, 1)).toBe(true);
 });
 
-test('what is released is counted once', () => {
+test('a release is counted once', () => {
   const { capacity } = openCapacity();
   expect(capacity.take(1, 2)).toBe(true);
   expect(capacity.take(2, 1)).toBe(true);

@@ -14,7 +14,7 @@ test('each key once, and read as it was written', () => {
   expect(readBatchKeys(writeBatchKeys(keys))).toEqual(keys);
 });
 
-test('events that name their person alone are free of order, and nothing else is', () => {
+test('only events that name their person alone are free of order', () => {
   const isFree = (...operations: Operation[]): boolean => {
     const keys = batchKeysOf({ operations });
     const read = readBatchKeys(writeBatchKeys(keys));

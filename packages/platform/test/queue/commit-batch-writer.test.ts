@@ -40,7 +40,7 @@ test('every size is kept whole, in letters of one to four bytes, up to the last 
   }
 });
 
-test('a thousand operations are kept, whatever they are', () => {
+test('a thousand operations of any content are kept', () => {
   const operations = Array.from({ length: 1_000 }, (_, n) =>
     track(`id:${n}`, 'ü'.repeat(n % 200), { data: { n, text: '\u2028"\\' } }),
   );
@@ -59,12 +59,12 @@ test('bytes that fill a buffer to its last byte, and those around them, are kept
   }
 });
 
-test('a commit batch that nobody has written yet reads the same', () => {
+test('a commit batch that is not written yet reads the same', () => {
   const commitBatch = { id: 'e', operations: [track('id:a', 'Paid')] };
   expect(JSON.parse(commitBatchText(commitBatch))).toEqual(commitBatch);
 });
 
-test('arrays, single operations and bytes follow one another, whatever the size', () => {
+test('arrays, single operations and bytes follow one another, at any size', () => {
   const operations = Array.from({ length: 300 }, (_, n) => track(`id:${n}`, 'ü'.repeat(n)));
   const writer = new CommitBatchWriter('e', buffers);
   writer.addAll(JSON.stringify(operations.slice(0, 40)), 40);
@@ -77,7 +77,7 @@ test('arrays, single operations and bytes follow one another, whatever the size'
   expect(JSON.parse(commitBatchText(writer.finish()))).toEqual({ id: 'e', operations });
 });
 
-test('a buffer that was given back is the next commit batch’s, and what it held before is not seen', () => {
+test('the next commit batch gets a returned buffer without its earlier content', () => {
   const own = new CommitBatchBuffers();
   const long = new CommitBatchWriter('long', own);
   long.add(JSON.stringify(track('id:a', 'x'.repeat(100_000))));

@@ -11,7 +11,7 @@ function startWarnings() {
   return { lines, clock, warn };
 }
 
-test('what forty connections say together is logged once, and later with how often it came', () => {
+test('the same error of forty connections is logged once, and later with its count', () => {
   const { lines, clock, warn } = startWarnings();
   const error = new Error('connect ECONNREFUSED 127.0.0.1:6379');
   for (let n = 0; n < 40; n++) warn(error, `shard-${n}`);
@@ -24,7 +24,7 @@ test('what forty connections say together is logged once, and later with how oft
   expect(lines[1]).toEqual({ error, unsaidCount: 40 });
 });
 
-test('a connection that cannot be made is told without a stack', () => {
+test('a connection that cannot be made is logged without a stack', () => {
   const { lines, warn } = startWarnings();
   const message = 'connect ECONNREFUSED 127.0.0.1:6379';
   warn(Object.assign(new Error(message), { code: 'ECONNREFUSED' }));

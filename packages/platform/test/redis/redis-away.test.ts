@@ -19,7 +19,7 @@ async function report(url: string): Promise<string[]> {
   return said;
 }
 
-test('nothing listens: one line with the setting, the address and the reason, and no password', async () => {
+test('without a listener there is one line with the setting, the address and the reason, and no password', async () => {
   const port = await findFreePort();
   const [line, ...others] = await report(`redis://user:hunter2@127.0.0.1:${port}/1`);
   expect(line).toMatch(
@@ -31,7 +31,7 @@ test('nothing listens: one line with the setting, the address and the reason, an
   expect(others).toEqual([]);
 });
 
-test('somebody listens and says nothing: one line, within five seconds of a start', async () => {
+test('a listener that stays silent is reported in one line, within five seconds of a start', async () => {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -51,7 +51,7 @@ test('one that is there is passed over in silence', async () => {
   expect(await report(testRedisUrl())).toEqual([]);
 });
 
-describe('a Redis that is there and refuses what REDIS_URL says: the line says what to correct', () => {
+describe('a Redis that refuses the values of REDIS_URL is reported with the correction', () => {
   let server: RedisServer;
   let directory: string;
   beforeAll(async () => {
@@ -94,7 +94,7 @@ describe('a Redis that is there and refuses what REDIS_URL says: the line says w
     ['a producer', (url: string) => connectProducer(url, 1_000)],
     ['a worker', async (url: string) => connectWorker(url)],
     ['a copy, as BullMQ makes', async (url: string) => (connectWorker(url) as Redis).duplicate()],
-  ])('%s writes nothing to another database than that of REDIS_URL', async (_, connect) => {
+  ])('%s writes only to the database of REDIS_URL', async (_, connect) => {
     const errors: string[] = [];
     const url = `redis://:hunter2@127.0.0.1:${server.port}`;
     const lost = (await connect(`${url}/99`)) as Redis;
@@ -109,7 +109,7 @@ describe('a Redis that is there and refuses what REDIS_URL says: the line says w
   });
 });
 
-test('what answers is no Redis: the line says so', async () => {
+test('the line names a server that is not Redis', async () => {
   const other = createHttpServer((_, answer) => void answer.end()).listen(0, '127.0.0.1');
   await once(other, 'listening');
   onTestFinished(() => void other.close());

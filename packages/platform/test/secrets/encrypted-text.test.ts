@@ -5,7 +5,7 @@ import { createEncryptedText } from '../../src/secrets/encrypted-text.ts';
 const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const one = createEncryptedText([key('one', 1)]);
 
-test('what is encrypted opens in its context, and looks different each time', () => {
+test('an encrypted text opens in its context, and looks different each time', () => {
   for (const text of ['a signing key', '', 'Grüße 🎉', 'x'.repeat(100_000), 'sealed:one:x']) {
     const encrypted = [
       one.encrypt(text, 'environment 1'),

@@ -54,7 +54,7 @@ test('a code is good in its step, the one before and the one after, to the milli
   expect(at(2 * STEP_MS)).toBeUndefined();
 });
 
-test('what is no code of now is none: wrong, short, empty, long', () => {
+test('a wrong, short, empty, long or non-ASCII code is refused', () => {
   for (const text of ['000000', '75522', '', '7552240', '７５５２２４'])
     expect(stepOfPassword(SECRET, text, 0 + STEP_MS * 100)).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { flag, parseSettings, platformSettings } from '../../src/settings/config.ts';
 
-describe('DATABASE_URL that cannot be used says how one is written', () => {
+describe('an unusable DATABASE_URL is refused with the expected form', () => {
   test.each([
     ['absent', {}, /DATABASE_URL: must be set, as postgres:\/\//],
     ['empty', { DATABASE_URL: '' }, /DATABASE_URL: must be set, as postgres:\/\//],
@@ -27,14 +27,14 @@ describe('DATABASE_URL that cannot be used says how one is written', () => {
   });
 });
 
-test('a REDIS_URL whose password is not encoded is told so, without it', () => {
+test('the error for a REDIS_URL with an unencoded password asks for the encoding and hides the password', () => {
   const environment = { REDIS_URL: 'redis://:se#cret/1@redis:6379' };
   expect(() => parseSettings(platformSettings, environment)).toThrow(/REDIS_URL: .*encoded/);
   expect(() => parseSettings(platformSettings, environment)).not.toThrow(/se#cret/);
 });
 
 test.each(['4.5', '0', '257', 'four', '1e999'])(
-  'SHARD_COUNT=%s is told its bounds, once',
+  'the error for SHARD_COUNT=%s has its bounds once',
   (text) => {
     const environment = { DATABASE_URL: 'postgres://db/sluice', SHARD_COUNT: text };
     expect(() => parseSettings(platformSettings, environment)).toThrow(
@@ -49,7 +49,7 @@ test('every bad setting is listed, not only the first', () => {
   ).toThrow(/^settings that cannot be used: DATABASE_URL: .+; REDIS_URL: .+; SHARD_COUNT: .+$/);
 });
 
-test('a switch is true or 1, false or 0, and nothing else', () => {
+test('a switch accepts only true or 1, and false or 0', () => {
   const isOn = flag(false);
   expect(['true', '1', 'false', '0', undefined].map((text) => isOn.parse(text))).toEqual([
     true,

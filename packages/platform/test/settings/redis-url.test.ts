@@ -7,7 +7,7 @@ describe('REDIS_URL', () => {
     (url) => expect(parseRedisUrl(url)).toEqual({ kind: 'single', url }),
   );
 
-  test('names Sentinels and what they call the set', () => {
+  test('can name Sentinels and their name of the master', () => {
     expect(
       parseRedisUrl('redis-sentinel://:p%40ss@a,b:26380,[::1]:3/2?master=main&sentinel_password=s'),
     ).toEqual({

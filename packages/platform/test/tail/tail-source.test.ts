@@ -48,7 +48,7 @@ const published = (environmentId = 7): TailMessage[] =>
 const namesPublished = () => published().flatMap(({ lines }) => lines.map(({ name }) => name));
 const droppedPublished = () => published().reduce((sum, { dropped }) => sum + dropped, 0);
 
-test('a workspace that nobody reads is published nothing', async () => {
+test('lines of a workspace without readers are not published', async () => {
   await announce();
   expect(source.isTailed(7)).toBe(true);
   expect(source.isTailed(8)).toBe(false);
@@ -76,7 +76,7 @@ test('a reader that stops, or whose process vanishes, is forgotten', async () =>
   expect(source.isTailed(7)).toBe(false);
 });
 
-test('what is announced again in time goes on', async () => {
+test('an announcement that is repeated in time stays valid', async () => {
   await announce();
   await vi.advanceTimersByTimeAsync(5_000);
   await announce();
@@ -97,7 +97,7 @@ test('no message is larger than the channel takes, and a line that is by itself 
   expect(droppedPublished()).toBe(1);
 });
 
-test('beyond what may be told at a time lines are dropped and counted, and none is lost without being counted', async () => {
+test('lines beyond the rate limit are dropped, and every line is published or counted', async () => {
   await announce();
   for (let n = 0; n < 1_000; n++) source.publish(7, [line(`line ${n}`)]);
   await vi.advanceTimersByTimeAsync(100);
@@ -105,7 +105,7 @@ test('beyond what may be told at a time lines are dropped and counted, and none 
   expect(namesPublished().length + droppedPublished()).toBe(1_000);
 });
 
-test('a channel that hangs holds up nobody: what gathers meanwhile is bounded', async () => {
+test('a channel that hangs keeps the gathered lines bounded, and every line is published or counted', async () => {
   await announce();
   let open = () => {};
   channel.gate = new Promise<void>((resolve) => (open = resolve));

@@ -7,7 +7,7 @@ const SEEN_SECONDS = (BLOCKED_MS - 500) / 1_000;
 
 afterEach(() => vi.useRealTimers());
 
-test('an event loop that was blocked is told by its delay, once, without the time between two looks', async () => {
+test('a blocked event loop is reported once by its delay, without the time between two looks', async () => {
   const metrics = createMetrics('test');
   const delaySeconds = async () =>
     Number(/^sluice_event_loop_delay_seconds\S* (\S+)$/m.exec(await metrics.render())?.[1]);
@@ -21,7 +21,7 @@ test('an event loop that was blocked is told by its delay, once, without the tim
   expect(await delaySeconds()).toBeLessThan(SEEN_SECONDS);
 });
 
-test('no delay is told under a name that has the time between two looks in it', async () => {
+test('the page leaves out the delay metrics that include the time between two looks', async () => {
   const page = await createMetrics('test').render();
   expect(page).toContain('nodejs_eventloop_lag_seconds');
   expect(page).not.toMatch(/nodejs_eventloop_lag_\w+_seconds/);
@@ -31,7 +31,7 @@ test('no delay is told under a name that has the time between two looks in it', 
 const valueOn = (page: string, name: string): string | undefined =>
   new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(page)?.[1];
 
-test('what cannot be read is left out, and told again once it can; 0 would say that nothing waits', async () => {
+test('a metric that cannot be read is left out instead of 0, and returns once it can be read', async () => {
   const metrics = createMetrics('test');
   let isAway = false;
   metrics.gauge('waiting_seconds', 'Age', async () => {
@@ -45,7 +45,7 @@ test('what cannot be read is left out, and told again once it can; 0 would say t
   expect(valueOn(await metrics.render(), 'waiting_seconds')).toBe('7');
 });
 
-test('a read that hangs keeps no other from being told', async () => {
+test('a read that hangs does not keep other metrics from the page', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const metrics = createMetrics('test');
   metrics.gauge('of_a_store_that_hangs', 'Never read', () => new Promise<number>(() => undefined));

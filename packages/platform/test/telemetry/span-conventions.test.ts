@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 const request = { method: 'GET', route: '/v1/people/:id', traceparent: 'sender', requestId: 'r-1' };
 
-test('a request is named by its route, and by its method alone where there is none', () => {
+test('a request is named by its method and route, or by its method alone without a route', () => {
   expect(requestStart(request)).toEqual({
     name: 'GET /v1/people/:id',
     kind: 'server',

@@ -90,7 +90,7 @@ test.each([
   ['always_on', '1', true, true, true],
   ['always_off', '1', false, false, false],
 ])(
-  '%s %s: a parent that is sampled %s, one that is not %s, none %s',
+  '%s %s: sampled after a sampled parent %s, after an unsampled parent %s, without a parent %s',
   async (sampler, ratio, sampled, unsampled, none) => {
     const tracer = await open({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
@@ -115,7 +115,7 @@ test.each([
   '00-' + '0'.repeat(32) + '-b7ad6b7169203331-01',
   SAMPLED.toUpperCase(),
   `ff${SAMPLED.slice(2)}`,
-])('a trace begins anew where the sender gives no valid place: %s', async (traceparent) => {
+])('a trace begins anew if the sender gives no valid place: %s', async (traceparent) => {
   const tracer = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
   expect(start(tracer, traceparent).traceparent?.slice(3, 35)).not.toBe(
     traceparent.slice(3, 35).toLowerCase(),

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { findFreePort } from '../../src/testing/free-port.ts';
 
-test('a free port is nobody else’s: not given twice, and none that a connection going out may take', async () => {
+test('each free port is given once and lies outside the range of outgoing connections', async () => {
   const ports = await Promise.all(Array.from({ length: 200 }, findFreePort));
   expect(new Set(ports).size).toBe(200);
   expect(Math.max(...ports)).toBeLessThan(32_768);

@@ -63,7 +63,7 @@ const ADDRESS = {
 };
 
 describe('settings', () => {
-  test('what is given is changed, the rest stays, and the change is in the audit log', async () => {
+  test('a change sets the given fields, keeps the others, and writes one entry to the audit log', async () => {
     const before = (await call('GET', path)).json().account;
     const entryCount = (await auditOf()).length;
     const answer = await call('PUT', path, {
@@ -102,7 +102,7 @@ describe('settings', () => {
     expect(answer.json().account).toMatchObject({ website: null, billing_email: null });
   });
 
-  test('a refused owner leaves nothing changed', async () => {
+  test('a refused owner leaves the account unchanged', async () => {
     for (const owner of [502, 503, 2_000_000_000]) {
       const answer = await call('PUT', path, {
         body: { account: { name: 'never', owner_user_id: owner } },
@@ -163,7 +163,7 @@ describe('the address', () => {
     expect(errors.map(({ source }) => source?.pointer)).toContain(pointer);
   });
 
-  test('needs no postal code where a country has none', async () => {
+  test('needs no postal code in a country without postal codes', async () => {
     const address = { ...ADDRESS, country: 'HK', state: null, postal_code: null };
     expect((await call('POST', `${path}/address`, { body: { address } })).statusCode).toBe(200);
   });
@@ -185,7 +185,7 @@ describe('the two-factor requirement', () => {
     expect((await auditOf()).slice(entryCount)).toHaveLength(2);
   });
 
-  test('another action is 404, and said to be the action', async () => {
+  test('an unknown action is 404 with the code unknown_action', async () => {
     for (const action of ['toggle', 'ENABLE', 'x'.repeat(99)])
       expectProblem(await call('POST', `${path}/2fa_required/${action}`), 404, 'unknown_action');
   });
@@ -218,7 +218,7 @@ describe('products', () => {
   });
 });
 
-test('all users, by id, with what they belong to, and nobody of another account', async () => {
+test('the list has exactly the users of the account, by id, with their roles and workspaces', async () => {
   const answer = await call('GET', `${path}/all_users`);
   expect(answer.json()).toMatchObject({
     users: [
@@ -230,7 +230,7 @@ test('all users, by id, with what they belong to, and nobody of another account'
 });
 
 describe('a receipt', () => {
-  test('is HTML in which nothing is code', async () => {
+  test('is HTML with escaped texts and a policy that allows no script', async () => {
     await insertTestReceipt(api.database, api.a.accountId, 'rcpt_1');
     const answer = await call('GET', '/settings/receipts/rcpt_1', { key: 'sa_billing' });
     expect(answer.statusCode).toBe(200);
@@ -245,7 +245,7 @@ describe('a receipt', () => {
     expect(answer.body).toContain('$123.45');
   });
 
-  test('of another account is as one that nobody has', async () => {
+  test('of another account is answered like a receipt that does not exist', async () => {
     await insertTestReceipt(api.database, api.b.accountId, 'rcpt_of_b');
     const ofB = await call('GET', '/settings/receipts/rcpt_of_b');
     const ofNobody = await call('GET', '/settings/receipts/rcpt_2');

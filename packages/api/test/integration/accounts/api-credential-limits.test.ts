@@ -122,7 +122,7 @@ describe('rotating', () => {
     expect((await rotate(id)).statusCode).toBe(200);
   });
 
-  test('a token with addresses, or one that expires, does not rotate what has none, but itself', async () => {
+  test('a token with an address list or an expiry can rotate itself, but not an unlimited credential', async () => {
     const free = (await create({ name: 'a', type: 'service_account' })).json();
     const app = (
       await create({ name: 'b', type: 'app', environment_id: api.a.environmentId })

@@ -64,7 +64,7 @@ describe('making one', () => {
     }
   });
 
-  test('a token made for a sandbox says so', async () => {
+  test('a token of a sandbox account begins with sa_sandbox_', async () => {
     await sql`update accounts set is_sandbox = true where account_id = ${api.b.accountId}`.execute(
       api.database,
     );
@@ -75,7 +75,7 @@ describe('making one', () => {
     expect(answer.json().secret).toMatch(/^sa_sandbox_/);
   });
 
-  test('opens what it is for, and no more than its role', async () => {
+  test('an app key opens its workspace, and a token opens only the routes of its role', async () => {
     const app = (
       await create({ name: 'a', type: 'app', environment_id: api.a.environmentId })
     ).json();
@@ -90,7 +90,7 @@ describe('making one', () => {
     );
   });
 
-  test('an app key that is read-only changes nothing, and one that is bound to addresses opens nothing elsewhere', async () => {
+  test('a read-only app key can read but not write, and an address-bound app key works only from its addresses', async () => {
     const made = async (given: object) => {
       const own = { name: 'a', type: 'app', environment_id: api.a.environmentId, ...given };
       const { secret, api_credential } = (await create(own)).json();
@@ -142,7 +142,7 @@ describe('making one', () => {
     expect(errors.map((error) => error.field)).toContain(field);
   });
 
-  test('a workspace of another account is as one that nobody has', async () => {
+  test('a workspace of another account is answered like a workspace that does not exist', async () => {
     const answerFor = async (id: number) =>
       expectProblem(
         await create({ name: 'a', type: 'app', environment_id: id }),
@@ -156,7 +156,7 @@ describe('making one', () => {
 });
 
 describe('the list', () => {
-  test('is by id, may be of one workspace, and has nothing of another account', async () => {
+  test('is sorted by id, can be limited to one workspace, and has only credentials of the account', async () => {
     const ids = (answer: {
       json(): { api_credentials: { id: number; environment_id: number }[] };
     }) => answer.json().api_credentials;
@@ -168,7 +168,7 @@ describe('the list', () => {
     expect(ids(await call('GET', `${path}?environment_id=${api.b.environmentId}`))).toEqual([]);
   });
 
-  test('has those in force whatever the number of the others, and of these the ones made last', async () => {
+  test('has every credential in force and fills the rest with the newest of the others', async () => {
     const { accountId, environmentId } = api.b;
     const insert = (when: string) =>
       sql`

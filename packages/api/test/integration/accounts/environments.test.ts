@@ -16,7 +16,7 @@ const put = (environment: object, environmentId = api.a.environmentId, key = api
     body: { environment },
   });
 
-test('what is given is changed, the rest stays, and the change is in the audit log', async () => {
+test('a change sets the given fields, keeps the others, and writes an entry to the audit log', async () => {
   const id = api.a.environmentId;
   expect((await put({ name: 'Shop' })).json()).toEqual({
     environment: { id, name: 'Shop', phone_identifies: false, portal_origins: [] },
@@ -44,7 +44,7 @@ test('what is given is changed, the rest stays, and the change is in the audit l
   ]);
 });
 
-test('a workspace of another account, one that nobody has and a deleted one are not there', async () => {
+test('a workspace of another account, an unknown workspace and a deleted workspace are 404', async () => {
   const { rows } = await sql<{ id: number }>`
     insert into environments (account_id, name, webhook_signing_key, deleted_at)
     values (${api.a.accountId}, 'gone', 'key', now()) returning environment_id as id`.execute(

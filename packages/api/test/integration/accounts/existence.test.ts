@@ -80,7 +80,7 @@ async function observe(call: () => Promise<Answer>) {
   return { ...shownBy(answer!), statements };
 }
 
-test("I35: what is another's is answered as what is nobody's, after the same work, on every path", async () => {
+test('I35: an id of another account causes the same answer and the same work as an unknown id, on every path', async () => {
   const operations = listOperations(api).filter(
     ({ method, pathParameters, opensWith, path }) =>
       pathParameters.length > 0 &&
@@ -163,7 +163,7 @@ describe('signup', () => {
   });
   afterAll(() => world.close());
 
-  test('starts alike, and does the same, for known and unknown addresses and those that had their codes', async () => {
+  test('starts with the same answer and statements for an unknown address, a known one and one without codes left', async () => {
     const known = world.newAddress();
     await world.complete(known, await world.startedCode(known));
     const spent = world.newAddress();

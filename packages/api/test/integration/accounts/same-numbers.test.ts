@@ -43,7 +43,7 @@ const read = async (
   return answer.body;
 };
 
-test('nothing that A reads of its own holds anything of B, whose own is in the same answers to B', async () => {
+test('reads by A show only data of A, and the same reads by B show the data of B', async () => {
   const reads = listOperations(api).filter(
     ({ method, path, opensWith }) =>
       opensWith !== 'nothing' && (method === 'GET' || path === '/v1/objects'),

@@ -66,7 +66,7 @@ describe('an address to an account', () => {
     ]);
   });
 
-  test('I37: is undone where its entries cannot be written, and the code is good for another call', async () => {
+  test('I37: a signup is undone if its audit entries cannot be written, and its code stays valid', async () => {
     const email = world.newAddress();
     const code = await world.startedCode(email);
     const refused = await whileNothingIsAudited(world.api, () => world.complete(email, code));
@@ -97,7 +97,7 @@ describe('an address to an account', () => {
     }
   });
 
-  test('what collides with something else than an address is a fault of ours, not a known address', async () => {
+  test('a collision with another value than the address is an error, and the code stays valid', async () => {
     const { api } = world;
     const email = world.newAddress();
     await world.startedCode(email);
@@ -134,7 +134,7 @@ describe('an address to an account', () => {
   });
 });
 
-test('a mail whose server takes its time is sent once, also where other processes look', async () => {
+test('a mail to a slow server is sent once, even if another process looks for mails', async () => {
   const email = world.newAddress();
   await world.start(email);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -158,7 +158,7 @@ test('of a process that dies while it mails another one mails again', async () =
   expect((await world.complete(email, await world.mailedCode(email))).statusCode).toBe(200);
 });
 
-test('a signup is forgotten when nothing asks for it any more, and its mail with it', async () => {
+test('clearing removes an old signup with its mail and keeps a recent one', async () => {
   const { api } = world;
   const [old, recent] = [world.newAddress(), world.newAddress()];
   await world.startedCode(old);
@@ -176,7 +176,7 @@ test('a signup is forgotten when nothing asks for it any more, and its mail with
 });
 
 describe('an address that is known', () => {
-  test('is answered as an unknown one, and its owner is told by mail', async () => {
+  test('gets the answer of an unknown address, and its owner gets a mail about the existing account', async () => {
     const email = world.newAddress();
     await world.complete(email, await world.startedCode(email));
     const known = await world.start(email.toUpperCase().replace('EXAMPLE.COM', 'example.com'));

@@ -125,7 +125,7 @@ test.each([
   expect(errors[0]?.field).toBe(field);
 });
 
-test('a day that does not exist is told in plain words', async () => {
+test('a day that does not exist is refused with a plain message', async () => {
   const { errors } = expectProblem(
     await apply({ founded_on: '2023-02-29' }),
     422,

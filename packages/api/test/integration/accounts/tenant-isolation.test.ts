@@ -84,7 +84,7 @@ async function snapshotOfB(): Promise<string> {
   return texts.join('\n');
 }
 
-test('I35: every operation on an id of B is 404 to A, as one that nobody has, and changes nothing', async () => {
+test('I35: every operation by A on an id of B is 404, like an unknown id, and leaves B unchanged', async () => {
   const before = await snapshotOfB();
   const operations = operationsOfTenants().filter(
     (operation) => operation.pathParameters.length > 0 && !isNamedByCaller(operation),
@@ -150,7 +150,7 @@ test('I35: a token that may only read is refused on every operation of its accou
   expect((await snapshotOf(api)) === before).toBe(true);
 });
 
-test('no list of A holds anything of B, whatever it is filtered by', async () => {
+test('the lists of A hold only data of A, even if a filter names data of B', async () => {
   const operations = operationsOfTenants().filter(
     (operation) =>
       (operation.method === 'GET' || operation.path === '/v1/objects') &&
@@ -167,7 +167,7 @@ test('no list of A holds anything of B, whatever it is filtered by', async () =>
   expect(filtered.json().ingestion_issues).toEqual([]);
 });
 
-test("a svc_id of B, which is only a number written differently, is nobody's to A", async () => {
+test('A cannot find a svc_id of B, although it is only a number in another notation', async () => {
   const answer = await api.call('GET', `/v1/customers?email=${MARKER}@example.com`, {
     key: api.b.key,
   });
@@ -179,7 +179,7 @@ test("a svc_id of B, which is only a number written differently, is nobody's to 
   );
 });
 
-test("a svc_object_id of B is nobody's to A", async () => {
+test('A cannot find a svc_object_id of B', async () => {
   const path = (key: string) => api.call('POST', '/v1/objects', { key, body: OBJECT_SEARCH });
   const [{ svc_object_id: ownId }] = (await path(api.b.key)).json().identifiers;
   for (const part of ['attributes', 'relationships']) {

@@ -55,7 +55,7 @@ const PAIRS = ['POST /v1/accounts/{account_id}/api_credentials'];
 const EVERY_OPERATION_TIMEOUT_MS = 240_000;
 
 test(
-  'I37: every change writes one entry, and is undone where its entry cannot be written',
+  'I37: every change writes one entry, and is undone if its entry cannot be written',
   async () => {
     const audited: string[] = [];
     const unaudited: string[] = [];
@@ -90,7 +90,7 @@ test(
   EVERY_OPERATION_TIMEOUT_MS,
 );
 
-test('what is done to deliveries, and what is brought in, is told without whom it is about', async () => {
+test('the audit entries of delivery operations and imports leave out the people concerned', async () => {
   const { b } = api;
   const their = await insertOwned(api, b, 'their');
   await sql`update webhook_replays set state = 'done', ended_at = now()`.execute(api.database);

@@ -57,7 +57,7 @@ describe('an order', () => {
     });
   });
 
-  test('stands in the log itself, with what it asked for', async () => {
+  test('is in the audit log with its filters', async () => {
     const { export: shown } = (await order({ ip_addr: '10.' })).json();
     const query = `?object_type=audit_log_export&object_id=${shown.id}`;
     const listed = await api.call('GET', path() + query, { key: api.a.token });
@@ -142,7 +142,7 @@ describe('an order', () => {
 });
 
 describe('a poll', () => {
-  test('says when to ask again, later and later, until there is an end', async () => {
+  test('answers with growing Retry-After times until the export ends', async () => {
     const { export: shown } = (await order({})).json();
     const waits: unknown[] = [];
     for (const ageMs of [0, 8_000, 60_000]) {
@@ -154,7 +154,7 @@ describe('a poll', () => {
     expect((await poll(id)).headers['retry-after']).toBeUndefined();
   });
 
-  test('of what is completed has its size, its digest and a link that is new each time', async () => {
+  test('of a completed export has the size, the digest and a link that is new each time', async () => {
     const { export_id: id } = await insertExport(api, api.a, 'twelve bytes');
     const { export: shown } = (await poll(id)).json();
     expect(shown).toMatchObject({
@@ -169,7 +169,7 @@ describe('a poll', () => {
     expect((await poll(id)).json().export.download_url).not.toBe(shown.download_url);
   });
 
-  test('of what is not there, or is another’s, or has expired is 404', async () => {
+  test('of an unknown, foreign or expired export is 404', async () => {
     const { export_id: id } = await insertExport(api, api.b);
     for (const each of ['exp_none', 'x', '%00', id])
       expectProblem(await poll(each), 404, 'not_found');
@@ -198,7 +198,7 @@ describe('the link', () => {
     expect(expectProblem(await fetchLink(link), 404, 'not_found').message).toContain('expired');
   });
 
-  test('with any part of it changed opens nothing', async () => {
+  test('with any changed part is 404', async () => {
     const { link } = await insertExport(api, api.a);
     const { link: other } = await insertExport(api, api.b);
     const [account = '', id = '', expiry = '', signature = ''] = link.split('.');
@@ -221,7 +221,7 @@ describe('the link', () => {
     expect((await fetchLink(link)).statusCode).toBe(200);
   });
 
-  test('opens nothing once the export has expired, though the file is not reconciled yet', async () => {
+  test('is 404 once the export has expired, even before its file is removed', async () => {
     const { export_id: id, link } = await insertExport(api, api.a);
     await sql`
       update audit_log_exports set expires_at = ${new Date(api.clock.nowMs + 60_000)}
@@ -231,7 +231,7 @@ describe('the link', () => {
     expectProblem(await fetchLink(link), 404, 'not_found');
   });
 
-  test('opens nothing once the file is gone', async () => {
+  test('is 404 once the file is gone', async () => {
     const { link } = await insertExport(api, api.a);
     await sql`delete from audit_log_exports`.execute(api.database);
     expectProblem(await fetchLink(link), 404, 'not_found');

@@ -20,7 +20,7 @@ async function ids(query: string): Promise<number[]> {
   return answer.json().audit_logs.map(({ id }: { id: number }) => id);
 }
 
-test('has the newest first, or the oldest, and 20 unless told', async () => {
+test('the list has the newest entry first, or the oldest on request, with a default limit of 20', async () => {
   expect(await ids('')).toEqual([7, 6, 5, 4, 3, 2, 1]);
   expect(await ids('?sort_order=asc')).toEqual([1, 2, 3, 4, 5, 6, 7]);
   expect((await get('/audit_logs')).json().meta).toEqual({
@@ -38,7 +38,7 @@ test('I39: goes on after a cursor in the order asked for', async () => {
 });
 
 test.each(['asc', 'desc'])(
-  'I39: page by page in any size shows every entry once: %s',
+  'I39: pages of any size show every entry once in the order %s',
   async (order) => {
     const all = await ids(`?sort_order=${order}`);
     await fc.assert(
@@ -104,7 +104,7 @@ test.each([
   expect(await ids(`?${query}`)).toEqual(expected);
 });
 
-test('any filters together find what each of them finds', async () => {
+test('several filters find exactly the entries that match each of them', async () => {
   const one = (name: string, ...values: string[]) =>
     fc.option(
       fc.constantFrom(...values).map((value) => `${name}=${value}`),

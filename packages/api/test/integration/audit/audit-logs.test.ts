@@ -18,7 +18,7 @@ const path = () => `/v1/accounts/${api.a.accountId}`;
 const get = (rest: string, key = api.a.token) => api.call('GET', `${path()}${rest}`, { key });
 
 describe('an entry', () => {
-  test('says what changed, who did it and by which call', async () => {
+  test('has the changed attributes, the actor and the request id', async () => {
     const answer = await get('/audit_logs?sort_order=asc&limit=1');
     expect(answer.json()).toEqual({
       audit_logs: [
@@ -41,7 +41,7 @@ describe('an entry', () => {
     });
   });
 
-  test('in detail has what changed from what to what, and the hashes of the chain', async () => {
+  test('in detail has the old and new values, and the hashes of the chain', async () => {
     const { audit_log: shown } = (await get('/audit_log/1')).json();
     expect(shown).toMatchObject({
       id: 1,
@@ -93,7 +93,7 @@ describe('an entry', () => {
       expectProblem(await get(`/audit_log/${id}`), 404, 'not_found');
   });
 
-  test('tells the name and address of who acted as they are now', async () => {
+  test('shows the current name and address of its actor', async () => {
     const { accountId } = api.a;
     await sql`
       insert into users (account_id, user_id, email, first_name, last_name, role, status)
@@ -152,6 +152,6 @@ test('the entries of one account are nowhere in the log of another', async () =>
   expect(answer.json().audit_logs).toEqual([]);
 });
 
-test('times are those of the clock that was handed in', () => {
+test('the given clock has advanced one second for each entry', () => {
   expect(api.clock.nowMs).toBe(START_MS + ENTRIES.length * 1_000);
 });

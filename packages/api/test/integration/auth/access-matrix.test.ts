@@ -56,7 +56,7 @@ afterAll(() => api.close());
 
 const nameOf = ({ method, url }: Route): string => `${method === 'HEAD' ? 'GET' : method} ${url}`;
 
-test('every route says in the table what opens it, once, and the table has no other', () => {
+test('every route has one opener in the table, and the table has only existing routes', () => {
   expect([...new Set(routes.map(nameOf))].toSorted()).toEqual(
     Object.values(ROUTES_BY_OPENER).flat().toSorted(),
   );
@@ -132,7 +132,7 @@ test(
   TIMEOUT_MS,
 );
 
-test('what a path does not take is refused to everybody alike', async () => {
+test('an unsupported method gets the same answer with every credential', async () => {
   const wrong: object[] = [];
   for (const route of refusals) {
     for (const credential of [credentials[0]!, ...credentials.filter(({ opens }) => opens)]) {

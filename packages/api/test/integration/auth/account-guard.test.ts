@@ -87,7 +87,7 @@ describe('a token', () => {
     expectProblem(await read(token), 401, 'unauthorized');
   });
 
-  test('that has expired by the clock of Postgres is 401, though that of the API was set back', async () => {
+  test('that has expired by the clock of Postgres is 401, even if the clock of the API is behind', async () => {
     const token = await newToken({ expiresAt: new Date(Date.now() - 1_000).toISOString() });
     api.clock.setBackMs = api.clock.nowMs - Date.now() + 3_600_000;
     expectProblem(await read(token), 401, 'unauthorized');
@@ -107,7 +107,7 @@ describe('a token', () => {
     },
   );
 
-  test('whose role is taken away may no more within a second, nor what it was lent out as, nor a call again that it had made', async () => {
+  test('whose role is taken away loses its rights within a second, also for its exchanged tokens and repeated calls', async () => {
     const token = await newToken();
     const lent = (await exchange({ client_secret: token })).json().access_token as string;
     const make = (key: string) =>
@@ -160,7 +160,7 @@ describe('a token', () => {
     expectProblem(await read(elsewhere), 403, 'ip_not_allowed');
   });
 
-  test('tells when and from where it was last used, an IPv4 client of an IPv6 socket by its IPv4 address', async () => {
+  test('has the time and address of its last use, with an IPv4 address for an IPv4 client of an IPv6 socket', async () => {
     const token = await newToken();
     const headers = { authorization: `Bearer ${token}` };
     await api.app.inject({ url: accountPath(), headers, remoteAddress: '::ffff:127.0.0.1' });
@@ -177,7 +177,7 @@ describe('a token', () => {
 });
 
 describe('the account in the path', () => {
-  test('of somebody else is answered as one that nobody has, whatever the role', async () => {
+  test('of another owner is answered like an unknown account, for every role', async () => {
     const member = await newToken({ role: 'member', isReadOnly: true });
     for (const token of [api.a.token, member]) {
       const bodies = new Set<string>();
@@ -193,7 +193,7 @@ describe('the account in the path', () => {
     }
   });
 
-  test('a workspace of somebody else leads to no account, one of its own does, also where it is deleted', async () => {
+  test('is found by its own workspaces, also deleted ones, and a foreign workspace is answered like an unknown one', async () => {
     const path = (id: number) => `/v1/account_by_environment/${id}`;
     const own = await read(api.a.token, path(api.a.environmentId));
     expect(own.json().account.id).toBe(api.a.accountId);
@@ -264,7 +264,7 @@ describe('the exchange', () => {
     expect(answer.json().error).toBe(error);
   });
 
-  test('refuses what is no form as every route does, with the error beside it', async () => {
+  test('refuses a malformed request with a problem that also has the OAuth error code', async () => {
     const payload = { grant_type: 'client_credentials' };
     const missing = await api.app.inject({ ...EXCHANGE, headers: {}, payload });
     expect(expectProblem(missing, 400, 'invalid_request').errors[0]?.field).toBe('client_secret');
@@ -275,7 +275,7 @@ describe('the exchange', () => {
   });
 });
 
-test('a token makes so many calls a minute, each told what is left, and others are not blocked', async () => {
+test('a token over its calls a minute is refused, each answer shows the rest, and other tokens go on', async () => {
   const limited = await startApi({ ratePerMinute: 3 });
   const path = `/v1/accounts/${limited.a.accountId}`;
   const get = () => limited.call('GET', path, { key: limited.a.token });

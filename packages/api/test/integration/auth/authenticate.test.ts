@@ -21,7 +21,7 @@ describe('the key', () => {
     ['two keys', `Bearer ${KEY} ${KEY}`],
     ['a key that is too long', `Bearer ${'x'.repeat(600)}`],
     ['a key that is not ASCII', 'Bearer \u00e9'],
-  ])('%s opens nothing', async (_name, header) => {
+  ])('%s is 401', async (_name, header) => {
     const answer = await api.app.inject({
       url: '/v1/reporting_webhooks',
       headers: header === undefined ? {} : { authorization: header },

@@ -55,7 +55,7 @@ test('a key made a moment ago works at once, also when it was tried before', asy
   expect((await call()).statusCode).toBe(200);
 });
 
-test('a key makes so many calls a second, each told what is left, and others are not blocked', async () => {
+test('a key over its calls a second is refused, each answer shows the rest, and other keys go on', async () => {
   const limited = await startApi({ keyRatePerSecond: 3 });
   const get = (key: string) => limited.call('GET', '/v1/reporting_webhooks', { key });
   const answers = [await get(limited.a.key), await get(limited.a.key), await get(limited.a.key)];
@@ -78,7 +78,7 @@ test('a key makes so many calls a second, each told what is left, and others are
   await limited.close();
 });
 
-test('where keys may call as often as they like, nothing is counted', async () => {
+test('without a rate limit for keys, the API counts no calls and sends no limit headers', async () => {
   const answer = await api.call('GET', '/v1/reporting_webhooks', { key: api.a.key });
   expect(Object.keys(answer.headers).filter((name) => name.startsWith('ratelimit'))).toEqual([]);
   const { rows } = await sql`select from call_counts`.execute(api.database);

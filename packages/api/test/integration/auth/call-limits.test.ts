@@ -20,7 +20,7 @@ const startTwo = async (settings: Record<string, string>) => {
 const PROCESSES_TIMEOUT_MS = 90_000;
 
 test(
-  'a token and an address get through as often as is allowed, whichever process they ask',
+  'a token and an address have one limit across all processes',
   { timeout: PROCESSES_TIMEOUT_MS },
   async () => {
     const { database } = testDatabase;

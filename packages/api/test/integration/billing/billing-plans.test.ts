@@ -65,7 +65,7 @@ const status = async (runId: string, query: string) =>
   (await call('GET', `/plans/checkout_status?run_id=${runId}&${query}`)).json();
 
 describe('a checkout', () => {
-  test('I24: that outlives its wait goes on, and is told when it has ended', async () => {
+  test('I24: that outlives its wait goes on, and its status reports the end', async () => {
     const runId = await startCheckout('premium_month');
     expect(await status(runId, 'plan_id=premium_month')).toEqual({
       run_id: runId,
@@ -79,7 +79,7 @@ describe('a checkout', () => {
     });
   });
 
-  test('I25: at the same time for another plan joins the purchase workflow and never answers with what it bought', async () => {
+  test('I25: for another plan at the same time joins the running purchase and never shows its subscription', async () => {
     const runIds = await Promise.all([
       startCheckout('premium_month'),
       startCheckout('essentials_month'),
@@ -148,7 +148,7 @@ describe('a checkout', () => {
     }
   });
 
-  test('I26: that applied a coupon answers who named none', async () => {
+  test('I26: that applied a coupon also answers a status query without a coupon', async () => {
     const runId = await startCheckout('premium_month', { coupon_code: 'FIFTY' });
     await endPurchaseWorkflow(runId, 'success', subscriptionTo('premium_month', 'FIFTY'));
     expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
@@ -157,7 +157,7 @@ describe('a checkout', () => {
     });
   });
 
-  test('that failed says why in words for the customer', async () => {
+  test('that failed gives the reason in words for the customer', async () => {
     const runId = await startCheckout('premium_month');
     await endPurchaseWorkflow(runId, 'failed', { charged: null, invoiceId: null });
     expect(await status(runId, 'plan_id=premium_month')).toEqual({
@@ -174,7 +174,7 @@ describe('a checkout', () => {
     ['payment_past_due', 'payment_past_due', { coupon_code: 'FIFTY' }, null],
     ['payment_pending', 'payment_pending', { expected_amount: usd(99) }, null],
   ] as const)(
-    'that is refused for %s is told so, with what of its body it is about, and not as a card that was declined',
+    'that is refused for %s answers with its own code and the refused field, not as a declined card',
     async (refusal, code, body, field) => {
       const patient = await startApi({ purchaseWaitMs: 15_000 });
       onTestFinished(() => patient.close());
@@ -212,7 +212,7 @@ describe('a checkout', () => {
     },
   );
 
-  test('I27: is asked for by run and plan, each named where it is missing, and only by its account', async () => {
+  test('I27: is found by run and plan, which are both required, and only by its own account', async () => {
     const runId = await startCheckout('premium_month');
     for (const [query, missing] of [
       ['plan_id=premium_month', 'run_id'],
@@ -244,7 +244,7 @@ describe('a checkout', () => {
   });
 });
 
-test('plans are those of the catalogue, from where the account stands', async () => {
+test('the plans of the catalogue are listed with the change from the plan of the account', async () => {
   await sql`update accounts set plan_id = 'essentials_month', plan_tier = 'essentials'
              where account_id = ${api.a.accountId}`.execute(api.database);
   const { plans } = (await call('GET', '/plans')).json();

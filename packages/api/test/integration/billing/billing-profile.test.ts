@@ -89,7 +89,7 @@ const ADDRESS = {
   tax_id: { type: 'eu_vat', value: 'DE123456789' },
 };
 
-test('billing info tells the plan, the subscription, add-ons, card, and what comes and is due', async () => {
+test('billing info shows the plan, the subscription, the add-ons, the card, the next invoice and the amount due', async () => {
   const { customerId, subscriptionId } = await subscribe();
   await billing.setAccount(`address = '${JSON.stringify(ADDRESS)}', plan_name = 'Premium'`);
   const info = async () => (await billing.call('GET', '/info')).json().billing;
@@ -139,7 +139,7 @@ test('billing info tells the plan, the subscription, add-ons, card, and what com
   });
 });
 
-test('who may not buy sees what the account pays for, and not with what', async () => {
+test('every role sees the subscription, and only roles that may buy see the payment method', async () => {
   await subscribe();
   const { api } = billing;
   const [key, buyer] = ['sa_live_member', 'sa_live_buyer'] as const;
@@ -156,7 +156,7 @@ test('who may not buy sees what the account pays for, and not with what', async 
   }
 });
 
-test('what is due is less what the customer has in credit, which has paid part of the invoice', async () => {
+test('the amount due is the unpaid rest of the invoice after the customer’s credit', async () => {
   const { customerId } = await subscribe();
   const customer = simulator.state.get('customer', customerId)!;
   simulator.state.save('customer', { ...customer, balance: -30_000 });
@@ -196,7 +196,7 @@ test('billing info asks the payment provider for all that it needs at the same t
   });
 });
 
-test('an account that has bought nothing has nothing', async () => {
+test('an account without purchases has no subscription, no card and a balance of zero', async () => {
   expect((await billing.call('GET', '/info')).json().billing).toMatchObject({
     subscription: null,
     addons: [],
@@ -213,7 +213,7 @@ test('an account that has bought nothing has nothing', async () => {
   });
 });
 
-test('the profile tries coupons where it is asked to, and only then', async () => {
+test('the profile tries coupons only on request', async () => {
   const { customerId } = await subscribe();
   simulator.state.save('customer', {
     ...simulator.state.get('customer', customerId)!,
@@ -253,14 +253,14 @@ test('the profile tries coupons where it is asked to, and only then', async () =
     expectProblem(await billing.call('GET', path), 422, 'rail_not_supported');
 });
 
-describe('what is used', () => {
+describe('the usage', () => {
   const addPeople = (environmentId: number, count: number) =>
     sql`insert into people (environment_id, person_id, attributes, created_at, updated_at)
         select ${environmentId}, n, '{}', now(), now() from generate_series(1, ${count}) n`.execute(
       billing.api.database,
     );
 
-  test('is told beside what the plan includes, and what is beyond is priced once, half up', async () => {
+  test('is shown beside the included amount, and the overage is priced once, rounded half up', async () => {
     const { subscriptionId } = await subscribe();
     const { accountId, environmentId } = billing.api.a;
     await addPeople(environmentId, 50_005);
@@ -333,7 +333,7 @@ describe('what is used', () => {
   });
 });
 
-test('a coupon code that is too long is told to be too long, by the name of its parameter', async () => {
+test('a coupon code that is too long is refused with the name of its parameter', async () => {
   const answer = await billing.call('GET', `/profile?coupons=FIFTY,${'x'.repeat(101)}`);
   const { errors } = expectProblem(answer, 422, 'validation_failed');
   expect(errors).toMatchObject([{ reason: 'too_long', source: { parameter: 'coupons' } }]);

@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => billing.api.close());
 
 describe('one purchase in flight', () => {
-  test('I11: 200 starts at once, alternating two packs: one is created, its like joins, the rest get 409', async () => {
+  test('I11: of 200 starts at once of two packs, starts of the same pack join one purchase and the others get 409', async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) =>
         billing.buyPack(index % 2 ? 'pack_100' : 'pack_500'),
@@ -71,7 +71,7 @@ describe('one purchase in flight', () => {
     expect(other.statusCode).toBe(200);
   });
 
-  test('add-ons have a lane of their own, in which the order of prices says nothing', async () => {
+  test('add-ons have one purchase in flight of their own, and the order of prices makes no difference', async () => {
     await billing.setAccount("billing_rail = 'card'");
     const add = (...skus: string[]) =>
       billing.call('POST', '/addons', { body: { skus: { add: skus } } });
@@ -113,7 +113,7 @@ describe('the state of a purchase', () => {
     }
   });
 
-  test('I14: is told by every handle of it until it ends, and then for ever', async () => {
+  test('I14: is the same by every handle until the purchase ends, and then stays final', async () => {
     const bought = (await billing.buyCredits({ llm: { quantity: 1_000 } })).json();
     const status = () =>
       billing.call('GET', `/credits/purchase_status?purchase_id=${bought.purchase_id}`);
@@ -143,7 +143,7 @@ describe('the state of a purchase', () => {
     expect((await billing.call('GET', '/runs')).json().runs).toHaveLength(1);
   });
 
-  test('says what of its price went back since, and keeps its ending', async () => {
+  test('shows a later refund and keeps the ending', async () => {
     const bought = (await billing.buyPack('pack_100')).json();
     await billing.endPurchaseWorkflow(bought.run_id, 'success');
     const list = async () => (await billing.call('GET', '/runs')).json().runs;
@@ -171,7 +171,7 @@ describe('the state of a purchase', () => {
     expect(one.json()).toMatchObject({ status: 'success', refunded });
   });
 
-  test('is nobody else’s, not even with the handle, nor of another kind', async () => {
+  test('is 404 for another account, for a forged handle and by the path of another kind of purchase', async () => {
     const bought = (await billing.buyCredits({ builder: { quantity: 100 } })).json();
     const other = `/v1/accounts/${billing.api.b.accountId}/billing`;
     const asB = { key: billing.api.b.token };
@@ -210,7 +210,7 @@ describe('the state of a purchase', () => {
   });
 });
 
-test('the status of an invoice while the payment provider is away is what we know of it', async () => {
+test('the status of an invoice comes from the database while the payment provider is away', async () => {
   await billing.setAccount("billing_rail = 'card'");
   await billing.api.app.inject({
     method: 'POST',
@@ -240,7 +240,7 @@ test('a pending purchase keeps its price when the catalogue changes', async () =
   });
 });
 
-test('by card one that outlives its wait says that it goes on, and under which name', async () => {
+test('a card purchase that outlives its wait answers 503 with its run id and goes on', async () => {
   await billing.setAccount("billing_rail = 'card'");
   // Not by `call`, which takes no 503 for an answer.
   const answer = await billing.api.app.inject({

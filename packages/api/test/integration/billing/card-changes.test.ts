@@ -53,7 +53,7 @@ afterEach(async () => {
 const changeCard = (card = 'pm_card_visa') =>
   billing.call('POST', '/payment_method/default', { body: { payment_method_id: card } });
 
-test('while a card is changed a purchase is told to come again, and then it starts', async () => {
+test('a purchase during a card change gets 409 with Retry-After, and starts after the change', async () => {
   const refused: Awaited<ReturnType<typeof billing.buyPack>>[] = [];
   meanwhile = async () => {
     refused.push(await billing.buyPack('pack_100'), await changeCard());
@@ -112,7 +112,7 @@ test.each([
   // An issuer's suspicion is never shown (`account-conventions.md` §4.9).
   ['chargeDeclinedLostCard', 'declined'],
 ])(
-  'a card %s is declined in words for the customer, and charged by nothing',
+  'a card %s is declined in words for the customer, and the old card stays',
   async (card, word) => {
     expect((await changeCard()).statusCode).toBe(204);
     const declined = expectProblem(
@@ -156,7 +156,7 @@ test('a change whose process has died is over after its time, and ends no other 
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
 });
 
-test('an account is not closed while a purchase starts, and none starts once it is closed', async () => {
+test('an account cannot be closed while a purchase starts, and a closed account starts no purchase', async () => {
   const { database, a, clock } = billing.api;
   await database.transaction().execute(async (transaction) => {
     expect(await holdAccountToBuy(transaction, a.accountId, false)).toBe('free');

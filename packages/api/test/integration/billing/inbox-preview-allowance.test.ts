@@ -20,7 +20,7 @@ const put = (planId: string) =>
   );
 const APRIL_MS = Date.parse('2026-04-01T00:00:00.000Z');
 
-test('a month’s allowance is there in its first moment, before what was given and bought', async () => {
+test('a month’s allowance is available from its first moment and is used before grants and purchases', async () => {
   await put('premium_month');
   await grant({ amount: 10, key: 'a' });
   await grant({ amount: 10, key: 'b', pool: 'goodwill' });
@@ -41,7 +41,7 @@ test('a month’s allowance is there in its first moment, before what was given 
   expect(await listCreditDifferences(world.api.database)).toEqual([]);
 });
 
-test('an allowance is not refused for what is bought next, and ends where it is used up', async () => {
+test('the allowance covers usage without purchased credits, and usage beyond it is refused', async () => {
   await put('premium_month');
   expect((await record({ quantity: 200 })).statusCode).toBe(200);
   const refused = await record({ preview_job_id: 'job-2', quantity: 1 });

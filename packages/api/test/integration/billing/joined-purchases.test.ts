@@ -25,7 +25,7 @@ describe('the same purchase by card', () => {
     ['/builder_credits/payment_intent', { quantity: 100 }, { quantity: 200 }],
     ['/credits/purchase', { llm: { quantity: 1_000 } }, { llm: { quantity: 2_000 } }],
   ])(
-    '%s: started 50 times at once is one purchase; another one is another',
+    '%s: 50 equal starts at once make one purchase, and a different start makes another',
     async (path, same, other) => {
       await billing.setAccount("billing_rail = 'card'");
       const answers = await Promise.all(Array.from({ length: 50 }, () => buy(path, same)));
@@ -130,7 +130,7 @@ describe('a purchase that the customer’s credit pays, by card', () => {
     ['/inbox_previews/payment_intent', { pack: 'pack_100' }],
     ['/ai_credits/payment_intent', { quantity: 1_000 }],
     ['/builder_credits/payment_intent', { quantity: 100 }],
-  ])('%s: is granted, and there is nothing to confirm', async (path, body) => {
+  ])('%s: the purchase is granted without a payment to confirm', async (path, body) => {
     const { answer } = await askAndGrant(path, body);
     expect(answer.statusCode).toBe(200);
     expect(answer.json()).toMatchObject({

@@ -51,7 +51,7 @@ describe('events of the payment provider', () => {
     ['another secret', () => sign(payload, 'whsec_other')],
     ['a signature of eleven minutes ago', () => sign(payload, undefined, nowSeconds() - 660)],
     ['one altered byte', () => sign(payload.replace('in_1', 'in_2'))],
-  ])('I22: with %s are refused, and nothing is stored', async (_what, signature) => {
+  ])('I22: with %s are refused and not stored', async (_what, signature) => {
     expectProblem(await send(payload, signature()), 400, 'invalid_signature');
     expect(await kept()).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe('events of the payment provider', () => {
     expect(await kept()).toEqual(['evt_1']);
   });
 
-  test('I22: of types that we have no use for are answered 200, and change nothing', async () => {
+  test('I22: of unused types are answered 200 and not stored', async () => {
     const thin = { id: 'evt_2', object: 'v2.core.event', type: 'v2.core.account.updated' };
     for (const other of [
       payload.replace('invoice.paid', 'price.created'),

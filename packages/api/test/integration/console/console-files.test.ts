@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const get = (url: string, headers = {}) => api.app.inject({ url, headers });
 
-test('a console that was not built says so, the API goes on, and it is served once it is there', async () => {
+test('a missing console build gets 503 while the API goes on, and a later build is served', async () => {
   const before = await get('/webhooks/1');
   expect(before.statusCode).toBe(503);
   expect(before.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -49,7 +49,7 @@ test('a console that was not built says so, the API goes on, and it is served on
   }
 });
 
-test('the page runs nothing but our own files, in no frame, and is asked for again each time', async () => {
+test('the page runs only our own files, cannot be framed, and is revalidated each time', async () => {
   const { headers } = await get('/');
   expect(String(headers['content-security-policy']).split('; ')).toEqual([
     "default-src 'none'",
@@ -109,7 +109,7 @@ test.each([
   expect(answer.body).not.toContain('not for the web');
 });
 
-test('without the setting there is no console, and its paths are none', async () => {
+test('without the setting the console paths are 404', async () => {
   const other = await startApi();
   for (const url of ['/', '/live', SCRIPT_PATH])
     expect((await other.app.inject({ url })).statusCode).toBe(404);

@@ -21,7 +21,7 @@ afterAll(() => world.close());
 const openDemo = (headers = {}) =>
   world.call('POST', '/console/session', { body: { demo: true }, headers });
 
-test('where there is no demo, nobody is signed in to it', async () => {
+test('without a demo workspace the demo sign-in is refused', async () => {
   // The accounts with its numbers are others'.
   expect((await world.call('GET', '/console/session')).json().has_demo).toBe(false);
   expectProblem(await openDemo(), 403, 'forbidden');
@@ -57,7 +57,7 @@ test('a call opens the demo on this machine, and the session ends with it', asyn
   expectProblem(await openDemo(), 403, 'forbidden');
 });
 
-test('whoever opens the demo lets nobody into it, and takes no user from it', async () => {
+test('a visitor of the demo cannot invite, change, remove or sign out its users, or set an identity provider', async () => {
   const { app, database } = world.api;
   await seedDemoWorkspace(database);
   const cookie = cookieOf(await openDemo());

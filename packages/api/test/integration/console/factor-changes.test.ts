@@ -29,7 +29,7 @@ const statusOf = async (cookie: string): Promise<number> =>
 
 const rulePath = (tenant = world.api.b) => `/v1/accounts/${tenant.accountId}/2fa_required`;
 
-test('a session that waited for the second factor opens nothing after that is removed, old or new', async () => {
+test('the removal of the second factor ends every session that waited for it, old or new', async () => {
   const { email, cookie, secret } = await enrolled();
   const [old, fresh] = [await world.signIn(email), await world.signIn(email)];
   await age(old);
@@ -87,7 +87,7 @@ test('a session whose user has removed the factor has one, and is over once the 
   expect((await require2fa('disable', api.b)).statusCode).toBe(204);
 });
 
-test('a setup that is not confirmed is no factor: nothing is reset, and no session ends', async () => {
+test('a reset is refused for an unconfirmed setup, and ends the session of a confirmed one', async () => {
   const { api } = world;
   const admin = await world.signIn((await world.insertUser(api.a, 'account_admin')).email);
   const { email, userId } = await world.insertUser(api.a, 'member');
@@ -129,7 +129,7 @@ test('codes that are no good leave a trace by their kind, and wrong mailed codes
 });
 
 /** The page's own calls find out by themselves who calls, after the key was looked at. */
-test('an idempotency key gives nobody what the page was answered', async () => {
+test('the API keeps no answer of the console pages under an idempotency key', async () => {
   const { email } = await world.insertUser(world.api.a, 'member');
   const cookie = await world.signIn(email);
   const headers = { 'idempotency-key': 'known-to-others' };

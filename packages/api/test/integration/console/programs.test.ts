@@ -253,7 +253,7 @@ test('ten programs act for a user at a time: the eleventh ends the oldest', asyn
   expect(names[9]).toBe('sluice login on second');
 });
 
-test('the audit log has who let the program in, what it got, from where, and what ended it', async () => {
+test('the audit log has the user who let the program in, its credentials, its address and its end', async () => {
   const made = await letIn();
   const [program] = await listed();
   await callAsProgram('/revocation', { token: made.token }, PROGRAM_IP);

@@ -49,7 +49,7 @@ test('a user sets a factor up, is mailed a code and gives one of the app, and ha
   expect(rows[0]?.log).toContain('two_factor_enabled');
 });
 
-test('with the mailed code alone nothing opens, in neither half, and nothing of the factor can be changed', async () => {
+test('the mailed code alone opens no route and changes no second factor, and its session ends after ten minutes', async () => {
   const { api } = world;
   const { email, secret } = await enrolled('account_admin');
   const half = await world.signIn(email);
@@ -128,7 +128,7 @@ test('ten codes an hour may be tried for a user, in all sessions together, then 
   expect((await give(await world.signIn(email), { code: codeOf(secret) })).statusCode).toBe(204);
 });
 
-test('where the account requires two factors, sessions with one are over, and the next sign-in leads to the setup', async () => {
+test('if the account requires two factors, sessions with one factor end, and the next sign-in leads to the setup', async () => {
   const { api } = world;
   const before = await world.insertUser(api.b, 'account_admin');
   const old = await world.signIn(before.email);
@@ -184,7 +184,7 @@ test('the factor is removed, and its recovery codes are replaced, for a code of 
   expect(rows).toEqual([{ count: 0, isEnabled: false }]);
 });
 
-test('a factor that was copied to another user opens nothing there', async () => {
+test('a second factor that is copied to another user does not open a session there', async () => {
   const one = await enrolled();
   const other = await enrolled();
   await sql`
@@ -196,7 +196,7 @@ test('a factor that was copied to another user opens nothing there', async () =>
   expect(answer.headers['set-cookie']).toBeUndefined();
 });
 
-test('a setup that is begun again has another secret, and the first one confirms nothing', async () => {
+test('a setup that begins again has a new secret, and the first secret is refused', async () => {
   const { email } = await world.insertUser(world.api.a, 'member');
   const cookie = await world.signIn(email);
   const begin = async () =>

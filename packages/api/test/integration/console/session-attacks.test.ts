@@ -24,7 +24,7 @@ const signInTo = async (
   return { ...user, cookie: await world.signIn(user.email) };
 };
 
-test('a page of another origin can use no session, start none and end none', async () => {
+test('a page of another origin cannot use, start or end a session', async () => {
   const { cookie } = await signInTo('a');
   const foreign = [
     { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
@@ -62,7 +62,7 @@ test('a page of another origin can use no session, start none and end none', asy
   expect((await world.call('GET', account, { cookie })).statusCode).toBe(200);
 });
 
-test('what a form can send is refused', async () => {
+test('a content type that a form can send is refused', async () => {
   const { cookie } = await signInTo('a');
   const answer = await world.call('PUT', `/v1/accounts/${world.api.a.accountId}`, {
     cookie,
@@ -114,7 +114,7 @@ test('a call has one caller: a cookie beside a token is refused', async () => {
   }
 });
 
-test('of two cookies with the name none is believed', async () => {
+test('two session cookies with the same name are both refused', async () => {
   const { cookie } = await signInTo('a');
   const answer = await world.call('GET', '/console/me', { cookie: `${cookie}; ${cookie}` });
   expectProblem(answer, 401, 'unauthorized');
@@ -223,7 +223,7 @@ test('a token has no sessions to list', async () => {
     expectProblem(await world.call('GET', url, { headers }), 403, 'forbidden');
 });
 
-test('a session of one account reaches nothing of another, by no path and no workspace', async () => {
+test('a session of one account cannot reach another account, by any path or workspace', async () => {
   const { api } = world;
   const { cookie } = await signInTo('a');
   const wrong: object[] = [];
@@ -292,7 +292,7 @@ test('a member reads a workspace and sends again; all else in it needs an accoun
   ]);
 });
 
-test('in the account a user may do what the role may', async () => {
+test('a user of the account reaches exactly the routes of the role', async () => {
   const { accountId } = world.api.a;
   const admits = {
     [`/v1/accounts/${accountId}`]: ['member', 'billing_admin', 'account_admin'],

@@ -126,7 +126,7 @@ async function upload(
   return { status, isKept: (await importCount()) > before };
 }
 
-test('an upload is refused, and nothing of it kept, once its user may not import there', async () => {
+test('an upload is refused and discarded once its user may no longer import there', async () => {
   const changes: Record<string, (userId: number) => Promise<unknown>> = {
     'of another role': (userId) =>
       sql`update users set role = 'member' where user_id = ${userId}`.execute(api.database),

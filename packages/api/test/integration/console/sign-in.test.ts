@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a mailed code opens the account and the workspace of its user, and nothing else', async () => {
+test('a mailed code opens only the account and the workspace of its user', async () => {
   const { api } = world;
   const { email, userId } = await world.insertUser(api.a, 'account_admin');
   const cookie = await world.signIn(email);
@@ -45,7 +45,7 @@ test('a mailed code opens the account and the workspace of its user, and nothing
   expect(Date.now() - Date.parse(own.last_sign_in_at)).toBeLessThan(60_000);
 });
 
-test('the audit log names the user who signed in, and who changed what in a session', async () => {
+test('the audit log names the user for the sign-in and for each change in the session', async () => {
   const { api } = world;
   const { email, userId } = await world.insertUser(api.a, 'account_admin');
   const cookie = await world.signIn(email);

@@ -134,7 +134,7 @@ test('a session makes no credential that reaches further than its token', async 
   expectProblem(await world.call('POST', credentialsOf(), { cookie, body }), 403, 'forbidden');
 });
 
-test('what is no token in force opens nothing, and an address may guess so often alone', async () => {
+test('an invalid token opens no session, and guesses from one address are limited', async () => {
   for (const token of ['nothing', world.api.a.key, 'sa_live_'.padEnd(57, 'x')])
     expectProblem(await paste(token), 401, 'unauthorized');
   expectProblem(await paste(''), 400, 'invalid_request');
@@ -176,7 +176,7 @@ test('a token has no second factor of its own', async () => {
     expectProblem(await world.call(method, url, { cookie }), 403, 'forbidden');
 });
 
-test('a token opens the workspaces only where it could make keys of them', async () => {
+test('a token opens the workspaces only if its role can make keys of them', async () => {
   const workspace = world.api.a.environmentId;
   for (const [role, ids] of [
     ['member', []],
@@ -236,7 +236,7 @@ test('its sessions count among the calls of the token, and are a use of it', asy
   await api.close();
 });
 
-test('of 21 sessions of a token the oldest ends, which the log says', async () => {
+test('the 21st session of a token ends its oldest session, and the audit log records the end', async () => {
   const { id, secret } = await makeToken();
   const cookies: string[] = [];
   for (let n = 0; n < 20; n++) cookies.push(await signIn(secret));

@@ -28,7 +28,7 @@ async function accountOf(email: string): Promise<number> {
   return (await world.call('GET', '/console/me', { cookie })).json().account.id;
 }
 
-test('whoever was invited by somebody may sign up for an account of their own', async () => {
+test('an invited person can still sign up for an account of their own', async () => {
   const email = world.newAddress();
   expect((await invite(world.api.a, email)).statusCode).toBe(200);
   await world.relay();

@@ -43,7 +43,7 @@ async function hold(lock: (transaction: Transaction) => Promise<unknown>) {
 const remove = (userId: number) =>
   removeUser(world.api.database, world.api.a.accountId, userId, BY_SYSTEM, world.api.clock.nowMs);
 
-test('no session outlives the removal, also none that a sign-in opens meanwhile', async () => {
+test('the removal of a user ends every session, also one that a sign-in opens meanwhile', async () => {
   const { accountId } = world.api.a;
   const { userId } = await world.insertUser(world.api.a, 'member');
   // As a sign-in does: the user's row, then the session.

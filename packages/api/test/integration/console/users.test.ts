@@ -57,7 +57,7 @@ test('an invited user gets a mail, proves the address by the code, and is active
   ]);
 });
 
-test('a member changes nobody, and nobody reaches the users of another account', async () => {
+test('a member cannot change users, and an administrator cannot reach the users of another account', async () => {
   const { cookie } = await admin();
   const { email, answer } = await invite(cookie);
   const { id } = answer.json().user;
@@ -99,7 +99,7 @@ test('a member changes nobody, and nobody reaches the users of another account',
 test.each([
   ['is bound to addresses', { ipAllowlist: ['127.0.0.1'] }],
   ['expires', { expiresAt: new Date(Date.now() + 86_400_000).toISOString() }],
-])('a token that %s lets nobody in and gives no user a role', async (what, limits) => {
+])('a token that %s cannot invite users or change the role of a user', async (what, limits) => {
   const { api } = world;
   const member = await world.insertUser(api.a, 'member');
   const key = `sa_sandbox_${what.replaceAll(' ', '_')}`;
@@ -148,7 +148,7 @@ test('a role that is changed holds for the next call of an open session', async 
   );
 });
 
-test('who is removed is signed out and comes in no more, until invited again', async () => {
+test('a removed user is signed out and cannot sign in until the next invitation', async () => {
   const { cookie } = await admin();
   const { email, answer } = await invite(cookie);
   const path = `${usersOf()}/${answer.json().user.id}`;
@@ -171,7 +171,7 @@ test('who is removed is signed out and comes in no more, until invited again', a
   await world.signIn(email);
 });
 
-test('an account keeps its last active account_admin, also where two leave at the same time', async () => {
+test('an account keeps its last active account_admin, even if two leave at the same time', async () => {
   const { database, b } = world.api;
   await sql`update users set role = 'member' where account_id = ${b.accountId}`.execute(database);
   const [one, other] = [await admin(b), await admin(b)];

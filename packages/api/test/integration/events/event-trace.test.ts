@@ -93,7 +93,7 @@ const traceOf = async (eventId: string) => {
   return answer.json().trace;
 };
 
-test('an event tells which call brought it, when, and where it stands in the history', async () => {
+test('the trace of an event shows the source and time of its call, and its place in the history', async () => {
   expect(await traceOf('bought-1')).toEqual({
     event_id: 'bought-1',
     caused_by_event_id: null,
@@ -111,7 +111,7 @@ test('an event tells which call brought it, when, and where it stands in the his
   });
 });
 
-test('a metric tells its commit batch, its deliveries and their attempts, also in lower case', async () => {
+test('the trace of a metric shows its commit batch, deliveries and attempts, also for an id in lower case', async () => {
   const shown = await traceOf(METRIC_ID.toLowerCase());
   expect(shown).toMatchObject({
     event_id: METRIC_ID,
@@ -140,7 +140,7 @@ test('a metric tells its commit batch, its deliveries and their attempts, also i
   });
 });
 
-test('the id that a webhook was told leads to what caused it', async () => {
+test('the event id of a delivery leads to the trace of its cause', async () => {
   const shown = await traceOf(REPORT_ID);
   expect(shown).toMatchObject({
     event_id: REPORT_ID,
@@ -151,7 +151,7 @@ test('the id that a webhook was told leads to what caused it', async () => {
   expect(shown.deliveries).toEqual((await traceOf(METRIC_ID)).deliveries);
 });
 
-test('what a reporting event without an id behind it cannot tell is null', async () => {
+test('the trace of a reporting event without a cause id has null for unknown parts', async () => {
   expect(await traceOf('without-cause')).toMatchObject({
     caused_by_event_id: null,
     received: null,
@@ -165,7 +165,7 @@ test('of an event taken before arrivals were kept, only that it was taken is kno
   expect(await traceOf('of-before')).toMatchObject({ received: null, envelope: null, event: null });
 });
 
-test('a resend is among the deliveries of what it repeats', async () => {
+test('a resend is among the deliveries of the event that it repeats', async () => {
   const other = await api.call('POST', '/v1/reporting_webhooks', {
     body: { name: 'b', endpoint: 'https://example.com', events: ['email_opened'] },
   });
@@ -200,12 +200,12 @@ test('a resend is among the deliveries of what it repeats', async () => {
   ]);
 });
 
-test('an event that nobody sent, or that still waits, is 404', async () => {
+test('the trace of an unknown event is 404', async () => {
   const answer = await api.call('GET', '/v1/events/nothing/trace');
   expectProblem(answer, 404, 'not_found');
 });
 
-test('deliveries of a webhook that is deleted are no longer told', async () => {
+test('a trace does not show the deliveries of a deleted webhook', async () => {
   await api.call('DELETE', `/v1/reporting_webhooks/${webhookId}`);
   expect((await traceOf(METRIC_ID)).deliveries).toEqual([]);
   expectProblem(await api.call('GET', '/v1/events/without-cause/trace'), 404, 'not_found');

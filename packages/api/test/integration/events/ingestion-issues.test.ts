@@ -27,7 +27,7 @@ const PATH = '/v1/ingestion_issues';
 const namesOf = (answer: { json(): { ingestion_issues: { day: string; code: string }[] } }) =>
   answer.json().ingestion_issues.map((issue) => `${issue.day} ${issue.code}`);
 
-test('lists what went wrong, newest day first', async () => {
+test('the list has the ingestion issues with the newest day first', async () => {
   const answer = await api.call('GET', PATH);
   expect(namesOf(answer)).toEqual([
     '2026-02-28 too_long',

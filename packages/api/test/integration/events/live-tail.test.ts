@@ -108,7 +108,7 @@ test('a reader gets the lines of its workspace as server-sent events, as they co
   expect(reader.read()).toMatch(/^: listening\n\nevent: received\nid: \S+\ndata: /);
 });
 
-test('what is no message of a tail ends no API: its readers go on', async () => {
+test('after a malformed tail message the readers still receive lines', async () => {
   const reader = await openTail('?person=ada@example.com');
   const hear = listeners.get(lineTopic(api.a.environmentId));
   for (const text of [
@@ -123,7 +123,7 @@ test('what is no message of a tail ends no API: its readers go on', async () => 
   await vi.waitFor(() => expect(reader.events('received')).toEqual([line('a')]), WAIT);
 });
 
-test('what is announced are the filters of all readers, and that the last has gone', async () => {
+test('the API announces the filters of all readers, and an empty list after the last reader leaves', async () => {
   const [one, other] = [await openTail('?name=a'), await openTail('?person=x&outcome=refused')];
   expect(JSON.parse(announced.at(-1)!)).toMatchObject({
     hub: 'hub',
@@ -135,7 +135,7 @@ test('what is announced are the filters of all readers, and that the last has go
   await vi.waitFor(() => expect(JSON.parse(announced.at(-1)!).filters).toEqual([]), WAIT);
 });
 
-test('each reader gets what its own filters want', async () => {
+test('each reader gets the lines that match its own filters', async () => {
   const everything = await openTail();
   const byPerson = await openTail('?person=ADA@example.com');
   const byName = await openTail('?name=b');
@@ -156,7 +156,7 @@ test('each reader gets what its own filters want', async () => {
 });
 
 // Security.
-test('lines of another workspace are never seen, and its readers see none of ours', async () => {
+test('a reader sees only the lines of its own workspace', async () => {
   const [ofA, ofB] = [await openTail(), await openTail('', { key: api.b.key })];
   tell(api.a.environmentId, [line('of a')]);
   tell(api.b.environmentId, [line('of b')]);
@@ -166,12 +166,12 @@ test('lines of another workspace are never seen, and its readers see none of our
   expect(ofB.read()).not.toContain('of a');
 });
 
-test('without a key there is no tail, and an outcome that nothing has is refused', async () => {
+test('a tail without a valid key is 401, and a tail with an unknown outcome is 400', async () => {
   expectProblem(await api.call('GET', '/v1/stream', { key: 'none' }), 401, 'unauthorized');
   expectProblem(await api.call('GET', '/v1/stream?outcome=lost'), 400, 'invalid_request');
 });
 
-test('lines lost on the way are told before what follows them', async () => {
+test('a reader gets the count of lost lines before the next line', async () => {
   const reader = await openTail('?name=wanted');
   tell(api.a.environmentId, [line('other')], 5);
   tell(api.a.environmentId, [line('wanted')], 2);
@@ -179,12 +179,12 @@ test('lines lost on the way are told before what follows them', async () => {
   expect(reader.events('dropped')).toEqual([{ count: 5 }, { count: 2 }]);
 });
 
-test('one that comes again with Last-Event-ID is told that what was meanwhile is not kept', async () => {
+test('a reader that reconnects with Last-Event-ID gets a dropped event without a count', async () => {
   const reader = await openTail('', { headers: { 'last-event-id': 'x-1' } });
   await vi.waitFor(() => expect(reader.events('dropped')).toEqual([{ count: null }]), WAIT);
 });
 
-test('a slow reader loses lines and is told how many, while memory stays bounded', async () => {
+test('a slow reader loses lines and gets their count, while memory stays bounded', async () => {
   const slow = await openTail('', { isSlow: true });
   const name = 'x'.repeat(150);
   const before = process.memoryUsage().arrayBuffers;
@@ -221,7 +221,7 @@ test('a reader that vanishes is forgotten at once', async () => {
   expect(listeners.has(lineTopic(api.a.environmentId))).toBe(false);
 });
 
-test('one workspace leaves the last share of the tails to others, and is told when to come again', async () => {
+test('a workspace cannot take the last share of the tails, and is refused with Retry-After', async () => {
   for (let n = 0; n < 60; n++) expect((await openTail()).answer.statusCode).toBe(200);
   const { answer } = await openTail();
   expect(answer.statusCode).toBe(503);
@@ -242,7 +242,7 @@ test('the only workspace of an installation may have all tails', async () => {
   }
 });
 
-test('while the other processes cannot be heard a tail is refused, and nobody is left behind', async () => {
+test('while the channel to the other processes is away, a tail is refused and leaves no reader behind', async () => {
   isAway = true;
   try {
     expect((await openTail()).answer.statusCode).toBe(503);
@@ -268,7 +268,7 @@ test('a silent tail has comments, and ends within a second once its key is revok
   }
 });
 
-test('a reader that takes nothing for a minute is cut, and not before', async () => {
+test('a reader that accepts no data for a minute is cut, and not before', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] });
   try {
     await openTail('', { isSlow: true });
@@ -287,7 +287,7 @@ test('a reader that takes nothing for a minute is cut, and not before', async ()
 });
 
 // Security: whose key is revoked must not keep the places of those whose key is not.
-test('a reader that takes nothing any more is cut also where its key was revoked meanwhile', async () => {
+test('a reader that accepts no more data is cut, even if its key was revoked', async () => {
   await insertKey(api.database, api.a.environmentId, 'app', 'stuck_and_revoked');
   const ours = new Promise<ServerResponse>((resolve) => {
     api.app.server.once('request', (_request, response: ServerResponse) => resolve(response));

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('the workspace of the key is shown with what it holds, and of no other', async () => {
+test('the list shows only the workspace of the key, with its counts', async () => {
   await insertPerson(api.database, api.a.environmentId, { personId: 1, id: '1' });
   await insertPerson(api.database, api.a.environmentId, { personId: 2, id: '2' });
   await insertPerson(api.database, api.b.environmentId, { personId: 3, id: '3' });
@@ -44,7 +44,7 @@ test('it is counted again after ten seconds', async () => {
   expect(await peopleAfter(1)).toBe(3);
 });
 
-test('the outgoing addresses are those of the setting', async () => {
+test('the outgoing addresses come from the setting', async () => {
   expect((await api.call('GET', '/v1/info/ip_addresses')).json()).toEqual({ ip_addresses: [] });
 });
 

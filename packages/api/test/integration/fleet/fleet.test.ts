@@ -54,7 +54,7 @@ test('a token needs the scope, a user an account of the operator and its highest
   }
 });
 
-test('it has the processes that live, with what each says, and no others', async () => {
+test('the fleet has each live process with its report, and leaves out stopped and silent processes', async () => {
   const { database } = world.api;
   const spill = { sizeBytes: 5, sizeBytesMax: 10, commitBatchCount: 2, oldestAgeMs: 31_000 };
   await writeHeartbeat(database, identity('one', 'intake'), { clockAheadMs: 1.5, spill });

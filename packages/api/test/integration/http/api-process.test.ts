@@ -38,7 +38,7 @@ test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection be
   expect(await ended).toBe(0);
 });
 
-test('it runs while the database is away, and says so', async () => {
+test('the API runs while the database is away, and /readyz reports it', async () => {
   const proxy = await startTcpProxyTo((await createTestDatabase()).url);
   onTestFinished(() => proxy.close());
   proxy.cut();
@@ -91,7 +91,7 @@ test.each([
     'another key with that id',
   ],
 ] as const)(
-  'where %s encrypted a secret of the installation it ends with 1: a worker could not open what it would encrypt',
+  'if %s encrypted a secret of the installation, the API exits with 1, because a worker could not decrypt its secrets',
   async (_, keys, message) => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
@@ -181,7 +181,7 @@ test('in production it does not start with a payment provider whose events it wo
   });
 });
 
-test('without an SMTP server mails are files, and the log says where', async () => {
+test('without an SMTP server the API writes mails to files, and the log names their folder', async () => {
   const testDatabase = await createTestDatabase();
   const directory = await mkdtemp(join(tmpdir(), 'sluice-mail-'));
   const api = start(testDatabase, { MAIL_DIRECTORY: join(directory, 'mail') });
@@ -219,7 +219,7 @@ test('without an SMTP server mails are files, and the log says where', async () 
   await rm(directory, { recursive: true });
 });
 
-test('a call whose statement takes too long is told so, and keeps no connection', async () => {
+test('a call with a statement over the time limit gets 503 with the reason and frees its connection', async () => {
   const testDatabase = await createTestDatabase();
   const { database } = testDatabase;
   const { rows } = await sql<{ id: number }>`
@@ -246,7 +246,7 @@ test('a call whose statement takes too long is told so, and keeps no connection'
   expect(await rename('D')).toEqual([200, null, undefined]);
 });
 
-test('what it holds in a transaction is let go when it hangs, and it goes on afterwards', async () => {
+test('if the API hangs, the locks of its transaction are released, and the API works again afterwards', async () => {
   const testDatabase = await createTestDatabase();
   const { database } = testDatabase;
   const { rows } = await sql<{ id: number }>`

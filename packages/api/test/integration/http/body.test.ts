@@ -73,7 +73,7 @@ describe('the body', () => {
     ['a text', '"text"'],
     ['a list', '[]'],
     ['a list 30,000 deep', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
-  ])('that is %s where an object is wanted is 400', async (_name, payload) => {
+  ])('that is %s instead of an object is 400', async (_name, payload) => {
     const { errors } = expectProblem(await post(payload, json), 400, 'invalid_request');
     expect(errors).toMatchObject([{ field: null, message: 'the body must be a JSON object' }]);
   });

@@ -58,7 +58,7 @@ async function atOnce(ask: () => ReturnType<ApiUnderTest['call']>) {
   return answers;
 }
 
-test('a workspace has so many reporting webhooks, also where two ask for the last at once', async () => {
+test('a workspace has a maximum of reporting webhooks, even if two calls ask for the last at once', async () => {
   await sql`
     insert into webhooks (environment_id, name, endpoint, events, signing_key, deleted_at)
     select ${api.a.environmentId}, 'filling', 'https://a.example/', '{email_sent}', 'key',
@@ -83,7 +83,7 @@ test.each([
   ['app', 'workspace'],
   ['service_account', 'account'],
 ] as const)(
-  'of type %s one %s has so many credentials in force, also where two ask for the last at once',
+  'credentials of type %s are limited for one %s, even if two calls ask for the last at once',
   async (type, whose) => {
     await fillCredentials(type);
     const answers = await atOnce(() => makeCredential(type));

@@ -106,7 +106,7 @@ test.each(RAW_BODIES)(
 );
 
 test.each(RAW_BODIES)(
-  '%s as the body of operations that take none',
+  'an operation without a body answers 200 or a 4xx problem if it gets %s',
   async (_name, type, payload) => {
     for (const [place, operation] of operations.filter((each) => !each.takesBody).entries()) {
       const url = fillPath(operation, () => '2000000000');
@@ -145,7 +145,7 @@ test('in every part of a filter', async () => {
   }
 });
 
-test('nothing of it has become part of every object', () => {
+test('the hostile bodies leave the prototype of all objects unchanged', () => {
   expect(({} as Record<string, unknown>)['disabled']).toBeUndefined();
   expect(({} as Record<string, unknown>)['limit']).toBeUndefined();
 });

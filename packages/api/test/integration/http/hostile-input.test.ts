@@ -140,7 +140,7 @@ test('in every part of every page token', async () => {
   }
 });
 
-test('in query keys that nobody knows', async () => {
+test('a GET ignores unknown query keys or answers as documented', async () => {
   for (const operation of operations.filter((each) => each.method === 'GET')) {
     const url = fillPath(operation, (name) => existing[name]!);
     for (const query of [
@@ -172,7 +172,7 @@ test('in query keys that nobody knows', async () => {
   }
 });
 
-test('nothing of it has become part of every object', () => {
+test('the hostile input leaves the prototype of all objects unchanged', () => {
   expect(({} as Record<string, unknown>)['disabled']).toBeUndefined();
   expect(({} as Record<string, unknown>)['limit']).toBeUndefined();
 });

@@ -27,7 +27,7 @@ async function credentialCount(): Promise<number> {
   return rows[0]!.count;
 }
 
-test('I38: a call sent again is answered byte for byte, secret included, and nothing is made', async () => {
+test('I38: a repeated call gets the same answer byte for byte, secret included, and makes no second credential', async () => {
   const key = newKey();
   const before = await credentialCount();
   const first = await create(key);
@@ -41,7 +41,7 @@ test('I38: a call sent again is answered byte for byte, secret included, and not
   expect(await credentialCount()).toBe(before + 1);
 });
 
-test('I38: calls at the same time have one effect: one answer, the others wait or hear that it runs', async () => {
+test('I38: concurrent calls have one effect, and each gets the same answer or 409 with Retry-After', async () => {
   const key = newKey();
   const before = await credentialCount();
   const answers = await Promise.all(Array.from({ length: 30 }, () => create(key)));
@@ -54,7 +54,7 @@ test('I38: calls at the same time have one effect: one answer, the others wait o
   }
 });
 
-test('I38: a call that ran beside another and is answered as that one says so', async () => {
+test('I38: a concurrent call that gets the answer of another call is marked as replayed', async () => {
   const key = newKey();
   // So that its row is the one begun last.
   api.clock.nowMs += 1;
@@ -85,7 +85,7 @@ test('I38: a call that ran beside another and is answered as that one says so', 
   expect(second.headers['idempotent-replayed']).toBe('true');
 });
 
-test('I38: another body under the same key is 422 and does nothing', async () => {
+test('I38: another body under the same key is 422 and makes no credential', async () => {
   const key = newKey();
   await create(key);
   const before = await credentialCount();
@@ -141,7 +141,7 @@ test('I38: a key belongs to its caller, its method and its path', async () => {
 });
 
 // Security: an access token shares the keys of the token that it came from, and may be narrower.
-test('I38: what a narrower token may not make or rotate is not sent to it again', async () => {
+test('I38: an answer is not repeated to a narrower token that may not make or rotate the credential', async () => {
   const scopes = ['usage:write', 'partners:write'];
   await insertToken(api.database, api.a.accountId, 'sa_live_of_both', { scopes });
   const exchanged = await api.app.inject({
@@ -173,7 +173,7 @@ test('I38: what a narrower token may not make or rotate is not sent to it again'
 });
 
 // Security: a mailed code has six digits, and guesses at one must be counted.
-test('I38: strangers share no key: who sends another body is answered as if the key were new', async () => {
+test('I38: callers without credentials do not share a key, and another body counts as a new key', async () => {
   const start = (email: string) =>
     api.app.inject({
       method: 'POST',
@@ -188,14 +188,14 @@ test('I38: strangers share no key: who sends another body is answered as if the 
   expect((await start('one@example.com')).headers['idempotent-replayed']).toBe('true');
 });
 
-test('I38: what was refused is not kept: mended, it runs under the same key', async () => {
+test('I38: a refused call is not kept, and a corrected call runs under the same key', async () => {
   const key = newKey();
   const refused = await create(key, { name: 'a', type: 'app', environment_id: 2_000_000_000 });
   expectProblem(refused, 422, 'validation_failed');
   expect((await create(key)).statusCode).toBe(200);
 });
 
-test('I38: what failed before anything was done is not kept: once it can be, it runs under the same key', async () => {
+test('I38: a call that fails before its change is not kept, and runs later under the same key', async () => {
   const key = newKey();
   await sql`alter table audit_chains rename to audit_chains_away`.execute(api.database);
   const failed = await api.app.inject({
@@ -292,7 +292,7 @@ describe('the header', () => {
     expect(errors[0]?.field).toBe('Idempotency-Key');
   });
 
-  test('means nothing on a GET', async () => {
+  test('is ignored on a GET', async () => {
     const answer = await api.call('GET', path, {
       key: api.a.token,
       headers: { 'idempotency-key': 'a b' },

@@ -101,14 +101,14 @@ test('a search whose filter is a body is a read, and no change', async () => {
 });
 
 test.each(['/v1/reporting_webhooks', '/v1/workspaces', '/v1/imports/1'])(
-  'GET %s is read from the primary, and says nothing of an age',
+  'GET %s is read from the primary, and its answer has no staleness header',
   async (url) => {
     expect(staleness(await api.call('GET', url))).toBeUndefined();
     expect(statementCount).toBe(0);
   },
 );
 
-test('what is known to be too old is not read, nor what a caller has just changed', async () => {
+test('a replica that is too old is not read, and a caller reads its own change from the primary', async () => {
   isFresh = false;
   expect(staleness(await api.call('GET', '/v1/imports'))).toBe('0');
   isFresh = true;

@@ -109,7 +109,7 @@ const addIssue = (code: string) =>
   );
 
 test(
-  'an answer of the replica has what the replica has, and a caller finds its own change at every API process',
+  'an answer of the replica has the state of the replica, and a caller finds its own change at every API process',
   async () => {
     const [one, other] = await Promise.all([startApi(LONG_MS), startApi(LONG_MS)]);
     await Promise.all([one, other].map((api) => untilRead(api, LONG_MS)));

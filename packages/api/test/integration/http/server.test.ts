@@ -88,7 +88,7 @@ async function startResetting(port: number): Promise<void> {
 }
 
 describe('the request id', () => {
-  test("is the caller's where it is well formed", async () => {
+  test('comes from the caller if it is well formed', async () => {
     const answer = await api.app.inject({
       url: '/livez',
       headers: { 'x-request-id': 'abc-123:9' },
@@ -102,7 +102,7 @@ describe('the request id', () => {
     ['with a quote', 'a"b'],
     ['not ASCII', 'é'],
     ['empty', ''],
-  ])("is ours where the caller's is %s", async (_name, given) => {
+  ])("is made by the API if the caller's is %s", async (_name, given) => {
     const answer = await api.app.inject({ url: '/livez', headers: { 'x-request-id': given } });
     expect(answer.headers['x-request-id']).toBe('id-made-here');
   });
@@ -128,7 +128,7 @@ describe('paths and methods', () => {
     }
   });
 
-  test('OPTIONS says what a path takes, without credentials', async () => {
+  test('OPTIONS lists the methods of a path without credentials', async () => {
     const answer = await api.app.inject({ method: 'OPTIONS', url: '/v1/reporting_webhooks/1' });
     expect(answer.statusCode).toBe(204);
     expect(answer.headers['allow']).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
@@ -275,7 +275,7 @@ describe('on a real socket', () => {
     );
   });
 
-  test('a connection cut in the middle of its body disturbs nobody', async () => {
+  test('a connection that is cut inside its body does not disturb the server', async () => {
     await new Promise<void>((resolve) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
         socket.write(
@@ -291,7 +291,7 @@ describe('on a real socket', () => {
 });
 
 describe('probes', () => {
-  test('need no key and say what they found', async () => {
+  test('need no key and return their results', async () => {
     const { app } = await startOwn({
       checkReadiness: async () => ({ isReady: true, checks: { database: 'answers' } }),
       renderMetrics: async () => ({ contentType: 'text/plain', body: 'sluice_up 1\n' }),
@@ -304,7 +304,7 @@ describe('probes', () => {
     expect((await app.inject('/metrics')).body).toBe('sluice_up 1\n');
   });
 
-  test('readiness fails with what is missing', async () => {
+  test('readiness fails with 503 and the failed check', async () => {
     const { app } = await startOwn({
       checkReadiness: async () => ({ isReady: false, checks: { database: 'does not answer' } }),
     });

@@ -22,7 +22,7 @@ const call = (url: string, agent: Agent) =>
       .end();
   });
 
-test('calls on connections that are kept are answered to the end, and told that it is', async () => {
+test('calls on kept connections are answered to the end, and the last answer closes the connection', async () => {
   const { url: databaseUrl } = await createTestDatabase();
   const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
   const clients = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));

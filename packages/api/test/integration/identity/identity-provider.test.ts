@@ -107,7 +107,7 @@ test('a domain is proved by a TXT record that names the account, and is one acco
   expect((await world.put(other, { ...SETTINGS, email_domains: [domain] })).statusCode).toBe(200);
 });
 
-test('where no name server answers the provider is not set, and that is said', async () => {
+test('if no name server answers, the provider is refused, and the error names DNS', async () => {
   const silent = await startProviderWorld({
     readTextRecords: () => Promise.reject(new Error('no server answers')),
   });
@@ -177,7 +177,7 @@ test('the sessions of a provider end with it', async () => {
   expect((await me()).statusCode).toBe(401);
 });
 
-test('a token that expires sets none', async () => {
+test('a token with an expiry cannot set an identity provider', async () => {
   const tenant = await newTenant();
   const token = 'sa_sandbox_that_expires';
   await insertToken(world.api.database, tenant.accountId, token, {

@@ -55,7 +55,7 @@ test('an answer is good once', async () => {
   expect(answers.filter(({ statusCode }) => statusCode === 204)).toHaveLength(1);
 });
 
-test('a stolen answer opens nothing in another browser, and stays good in the one that began', async () => {
+test('a stolen answer is refused in another browser, even within a sign-in of the thief', async () => {
   const begun = await world.begin(email);
   const back = await provider.authorize(begun.url, person());
   const thief = await world.begin(email);
@@ -69,7 +69,7 @@ test('a stolen answer opens nothing in another browser, and stays good in the on
   expect(mixed.json().detail).toContain('invalid_grant');
 });
 
-test('nobody is signed in as the attacker by a link', async () => {
+test('a sign-in link of an attacker is refused, and the session of the victim stays open', async () => {
   const attacker = await world.begin(email);
   const back = await provider.authorize(attacker.url, person());
   const victim = await world.signIn(email);
@@ -114,7 +114,7 @@ test('an ID token that another key signed is refused, and one without a signatur
   }
 });
 
-test('an email that is not verified leads to no user, and the audit log says so', async () => {
+test('an email that is not verified leads to no user, and the audit log records the failure', async () => {
   for (const claims of [
     { email_verified: false },
     { email_verified: undefined },
@@ -138,7 +138,7 @@ test('an address of a domain that is not the account’s leads nowhere, nor does
     expectRefused(await world.signInBy(provider, email, { email: address, sub: address }));
 });
 
-test('a user of another account is not signed in to either, whatever a provider says', async () => {
+test('a provider cannot sign in a user of another account or make a copy of that user', async () => {
   const other = await insertTenant(world.api.database, `other_${count}`);
   const theirs = await world.insertUser(other, 'account_admin', `grace@${domain}`);
   await world.put(tenant, { ...world.settingsOf(provider, domain), new_user_role: 'member' });
@@ -152,7 +152,7 @@ test('a user of another account is not signed in to either, whatever a provider 
   expect(rows).toEqual([]);
 });
 
-test('who was removed does not come back under another address, until that is invited', async () => {
+test('a removed user cannot return under another address until that address is invited', async () => {
   await world.put(tenant, { ...world.settingsOf(provider, domain), new_user_role: 'member' });
   const users = `/v1/accounts/${tenant.accountId}/users`;
   const eve = { sub: 'eve' };
@@ -194,7 +194,7 @@ test.each([
   expect(answer.json().detail).toContain('must be written as https://');
 });
 
-test('the domain of an account that is closed is free for whoever proves it', async () => {
+test('the domain of a closed account is free for any account that proves it', async () => {
   const next = await insertTenant(world.api.database, `next_${count}`);
   world.prove(next, domain);
   const body = world.settingsOf(await world.startProvider(), domain);
@@ -226,14 +226,14 @@ test('the answer of one provider is good for no account but its own', async () =
   expect(JSON.stringify(evil.provider.requests)).not.toContain(code);
 });
 
-test('an answer without the name of its issuer is refused where the provider says that it names itself', async () => {
+test('an answer without its issuer is refused if the provider announces that it names itself', async () => {
   const begun = await world.begin(email);
   const back = await provider.authorize(begun.url, person());
   back.searchParams.delete('iss');
   expectRefused(await world.finish(back, begun.cookie));
 });
 
-test('a sign-in that was begun with a provider that is replaced meanwhile opens nothing', async () => {
+test('a sign-in is refused if its provider was replaced meanwhile', async () => {
   const begun = await world.begin(email);
   const back = await provider.authorize(begun.url, person());
   const next = await world.startProvider();
@@ -255,7 +255,7 @@ test('a provider that describes itself as another, or leads the browser to a scr
   }
 });
 
-test('no caller chooses where the browser goes', async () => {
+test('a caller cannot choose the address to which the browser goes', async () => {
   for (const extra of [
     { return_url: 'https://evil.test' },
     { redirect_uri: 'https://evil.test' },
@@ -295,7 +295,7 @@ test('an address may try a bounded number of times', async () => {
   expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(1);
 });
 
-test('nothing secret of a sign-in is kept', async () => {
+test('the secrets of a sign-in are not stored', async () => {
   const begun = await world.begin(email);
   const back = await provider.authorize(begun.url, person());
   const { rows } = await sql<{ text: string }>`

@@ -69,7 +69,7 @@ test('a caller cannot change the screen when the browser comes back', async () =
   expectProblem(answer, 400, 'invalid_request');
 });
 
-test('a sign-out ends the session at the provider too, where the provider offers it', async () => {
+test('a sign-out also ends the session at the provider, if the provider offers it', async () => {
   const { provider, email } = await newUser();
   provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/sign-out?kind=all` };
   const cookie = sessionOf(await world.signInBy(provider, email));
@@ -106,13 +106,16 @@ test.each<[string, (issuer: string) => Record<string, unknown>]>([
   ['none', () => ({})],
   ['a script', () => ({ end_session_endpoint: 'javascript:alert(1)//' })],
   ['no address', () => ({ end_session_endpoint: 'sign-out' })],
-])('where the provider names %s, the session ends here alone', async (_what, metadataOf) => {
-  const { provider, email } = await newUser();
-  provider.lies.metadata = metadataOf(provider.issuer);
-  const cookie = sessionOf(await world.signInBy(provider, email));
-  expect((await signOut(cookie)).statusCode).toBe(204);
-  expect(await isOpen(cookie)).toBe(false);
-});
+])(
+  'if the sign-out address of the provider is %s, only the session of Sluice ends',
+  async (_what, metadataOf) => {
+    const { provider, email } = await newUser();
+    provider.lies.metadata = metadataOf(provider.issuer);
+    const cookie = sessionOf(await world.signInBy(provider, email));
+    expect((await signOut(cookie)).statusCode).toBe(204);
+    expect(await isOpen(cookie)).toBe(false);
+  },
+);
 
 test('a provider that is away does not keep anybody signed in', async () => {
   const { provider, email } = await newUser();
@@ -122,7 +125,7 @@ test('a provider that is away does not keep anybody signed in', async () => {
   expect(await isOpen(cookie)).toBe(false);
 });
 
-test('who signed in by a code is not sent to the provider', async () => {
+test('a user who signed in by a code is not sent to the provider', async () => {
   const { provider, email } = await newUser();
   provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/sign-out` };
   expect((await signOut(await world.signIn(email))).statusCode).toBe(204);

@@ -70,7 +70,7 @@ test('a person is known by the name of the provider: the address may change, but
   expect(sessionOf(other)).toBe('no session');
 });
 
-test('a person who is no user is refused, or becomes one with the role and the workspaces that the account says', async () => {
+test('an unknown person is refused, or becomes a user with the role and workspaces from the settings', async () => {
   const tenant = await newTenant();
   const { provider, domain } = await world.connected(tenant);
   const settings = world.settingsOf(provider, domain);
@@ -153,7 +153,7 @@ test('the client secret goes as the provider takes it', async () => {
   expect(forms()).toContain('client_secret');
 });
 
-test('where two factors are required the provider counts as two only if the account says so', async () => {
+test('if two factors are required, the provider counts as two only with the setting of the account', async () => {
   const tenant = await newTenant();
   const { provider, domain } = await world.connected(tenant);
   const settings = world.settingsOf(provider, domain);
@@ -197,7 +197,7 @@ test('a user’s own second factor is asked for, unless the provider counts as t
   expect((await meOf(whole)).statusCode).toBe(200);
 });
 
-test('where the provider is required no mailed code and no token opens a session, and those that were open are over', async () => {
+test('a required provider ends the sessions by mailed code or token, and refuses new ones', async () => {
   const tenant = await newTenant();
   const { provider, domain } = await world.connected(tenant);
   const settings = world.settingsOf(provider, domain);
@@ -228,7 +228,7 @@ test('where the provider is required no mailed code and no token opens a session
   expect((await meOf(await world.signIn(email))).statusCode).toBe(200);
 });
 
-test('a provider that is away is said so, and a mailed code still opens the console where it is not required', async () => {
+test('if the provider is away, the answer suggests a mailed code, and the code opens the console', async () => {
   const tenant = await newTenant();
   const { provider, domain } = await world.connected(tenant);
   const { email } = await world.insertUser(tenant, 'member', `ada@${domain}`);
@@ -248,7 +248,7 @@ test('a provider that is away is said so, and a mailed code still opens the cons
   expect((await meOf(await world.signIn(email))).statusCode).toBe(200);
 });
 
-test('a wrong client secret is said by its code', async () => {
+test('a wrong client secret is refused with the code invalid_client', async () => {
   const tenant = await newTenant();
   const { provider, domain } = await world.connected(tenant);
   const settings = world.settingsOf(provider, domain);

@@ -61,7 +61,7 @@ describe('making an import', () => {
     expect(read.json().import).toEqual(made);
   });
 
-  test('keeps the encoding that is said, and the charset of the file where none is', async () => {
+  test('keeps the given encoding, or else the charset of the file', async () => {
     const said = await form({ ...FIELDS, encoding: 'windows-1252' }, CSV);
     const answer = await api.call('POST', '/v1/imports', said);
     expect(answer.json().import).toMatchObject({ encoding: 'windows-1252' });
@@ -76,7 +76,7 @@ describe('making an import', () => {
     }
   });
 
-  test('with an encoding that nobody knows is refused, the field named', async () => {
+  test('with an unknown encoding is refused with the field named', async () => {
     for (const body of [
       await form({ ...FIELDS, encoding: 'klingon' }, CSV),
       await form(FIELDS, new File([CSV], 'a.csv', { type: 'text/csv; charset=klingon' })),
@@ -109,7 +109,7 @@ describe('making an import', () => {
       'identifier',
     ],
   ])(
-    'without %s is refused, the field named, and nothing is kept',
+    'without %s is refused with the field named, and stores no import',
     async (_what, fields, field) => {
       const before = await importCount();
       const asForm = await api.call('POST', '/v1/imports', await form(fields, CSV));
@@ -163,7 +163,7 @@ describe('making an import', () => {
       { ...FIELDS, ...Object.fromEntries(Array.from({ length: 18 }, (_, n) => [`x${n}`, 'x'])) },
       [CSV],
     ],
-  ])('from a form with %s is refused, and nothing is kept', async (_what, fields, files) => {
+  ])('from a form with %s is refused and stores no import', async (_what, fields, files) => {
     const before = await importCount();
     const answer = await api.call('POST', '/v1/imports', await form(fields, ...files));
     expectProblem(answer, 400, 'invalid_request');
@@ -171,7 +171,7 @@ describe('making an import', () => {
     expect(await importCount()).toBe(before);
   });
 
-  test('from a form with a field after the file is refused, and nothing is kept', async () => {
+  test('from a form with a field after the file is refused and stores no import', async () => {
     const before = await importCount();
     const { payload, headers } = await form(FIELDS, CSV);
     const boundary = payload.subarray(0, payload.indexOf('\r\n')).toString();
@@ -184,7 +184,7 @@ describe('making an import', () => {
     expect(await importCount()).toBe(before);
   });
 
-  test('of a file past the limit is refused in the middle, and nothing is kept', async () => {
+  test('of a file past the limit is refused in the middle and stores no import', async () => {
     const before = await importCount();
     const answer = await api.call(
       'POST',
@@ -254,7 +254,7 @@ describe('a workspace whose imports do not end', () => {
     );
   });
 
-  test('gets no further file past the bytes that they may be together, and nothing is kept of it', async () => {
+  test('gets 409 for a file past the total size of its imports, and stores no part of it', async () => {
     const tenant = await newTenant();
     await insertUnfinished(tenant.environmentId, 4, 5_000_000);
     const before = await importCount();
@@ -286,7 +286,7 @@ describe('a file that is sent again with the same Idempotency-Key', () => {
     return api.call('POST', '/v1/imports', sent);
   };
 
-  test('I38: is the same import, and nothing is kept of the second', async () => {
+  test('I38: is the same import, and the second file is not stored', async () => {
     const first = await send('again');
     const before = await importCount();
     const again = await send('again');
@@ -298,7 +298,7 @@ describe('a file that is sent again with the same Idempotency-Key', () => {
   test.each([
     ['file', CSV.replace('ann', 'bob'), FIELDS],
     ['description', CSV, { ...FIELDS, description: 'another' }],
-  ])('I38: with another %s is 422, and nothing is kept of it', async (what, file, fields) => {
+  ])('I38: with another %s is 422 and is not stored', async (what, file, fields) => {
     await send(`other-${what}`);
     const before = await importCount();
     const other = await send(`other-${what}`, file, fields);
@@ -306,7 +306,7 @@ describe('a file that is sent again with the same Idempotency-Key', () => {
     expect(await importCount()).toBe(before);
   });
 
-  test('I38: is not imported twice where the process died before it answered', async () => {
+  test('I38: is not imported twice if the process died before its answer', async () => {
     const first = await send('died');
     // The import is under way, its answer was never kept.
     await sql`
@@ -351,7 +351,7 @@ describe('on a socket', () => {
     return { socket, rest: payload.subarray(2_500_000) };
   };
 
-  test('a sender that vanishes in the middle of a file leaves nothing', async () => {
+  test('a sender that vanishes in the middle of a file leaves no import behind', async () => {
     const before = await importCount();
     const { socket } = await beginUpload(api.a.key);
     await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 5_000);
@@ -360,7 +360,7 @@ describe('on a socket', () => {
   });
 
   // Security: a file may come for hours, and its rows become events.
-  test('a key that is revoked in the middle of its file is refused, and nothing is kept', async () => {
+  test('a key that is revoked in the middle of its file is refused, and the import is removed', async () => {
     const { key, accountId } = await insertTenant(api.database, 'key_of_revoked_importer');
     const before = await importCount();
     const { socket, rest } = await beginUpload(key);

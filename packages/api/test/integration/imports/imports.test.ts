@@ -20,7 +20,7 @@ describe('an import', () => {
   const make = async () =>
     (await api.call('POST', '/v1/imports', await form(FIELDS, CSV))).json().import.id as number;
 
-  test('shows how far it is, and what was wrong with its rows as CSV that is safe to open', async () => {
+  test('shows its progress, and its row problems as CSV that is safe to open', async () => {
     const importId = await make();
     const columns = ['_svc_name', '_svc_customer_id', '=note'];
     await sql`delete from imports where import_id <> ${importId}`.execute(api.database);

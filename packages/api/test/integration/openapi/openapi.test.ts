@@ -144,7 +144,7 @@ describe('/openapi.json', () => {
       expect(document.paths[path]?.['get']?.['security']).toEqual([{ account_token: [] }]);
   });
 
-  test('every operation needs the key and tells how it can fail', () => {
+  test('every operation needs the key and documents the 401 problem', () => {
     expect(document.security).toEqual([{ app_key: [] }]);
     for (const methods of Object.values(apiPaths)) {
       for (const operation of Object.values(methods)) {
@@ -178,7 +178,7 @@ describe('/openapi.json', () => {
     });
   });
 
-  test('account routes say which role or scope they need', () => {
+  test('account routes name the role or scope that they need', () => {
     for (const [route, opener] of OPENERS) {
       const [method = '', url = ''] = route.split(' ');
       const path = url.replaceAll(/:(\w+)/g, '{$1}');
@@ -197,7 +197,7 @@ describe('/openapi.json', () => {
   });
 
   // Clients that check answers would refuse the fields of a later version.
-  test('answers may gain fields, and a body says where it refuses what it does not know', () => {
+  test('answers may gain fields, and a body documents whether it refuses unknown fields', () => {
     const responses = Object.values(apiPaths).flatMap((methods) =>
       Object.values(methods).map((operation) => operation['responses']),
     );
@@ -208,7 +208,7 @@ describe('/openapi.json', () => {
     expect(schemas['NewReportingWebhookInput']).not.toHaveProperty('additionalProperties');
   });
 
-  test('POST and PUT say that they take an Idempotency-Key, and how that can fail; no others do', () => {
+  test('only POST and PUT document an Idempotency-Key and its errors', () => {
     for (const [path, methods] of Object.entries(apiPaths)) {
       for (const [method, { parameters = [], responses }] of Object.entries(methods)) {
         const names = (parameters as { name: string }[]).map(({ name }) => name);
@@ -292,7 +292,7 @@ describe('/openapi.json', () => {
 });
 
 describe('/docs', () => {
-  test('shows every operation, loads nothing and runs nothing', async () => {
+  test('shows every operation and loads no scripts, images or other files', async () => {
     const answer = await app.inject('/docs');
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
@@ -322,7 +322,7 @@ describe('/docs', () => {
     expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
   });
 
-  test('shows the bounds of numbers, texts and lists, and the fields of what may be null', () => {
+  test('shows the bounds of numbers, texts and lists, and the fields of nullable values', () => {
     const page = renderReferencePage({
       info: { title: '', version: '' },
       paths: {},
@@ -370,7 +370,7 @@ describe('/docs', () => {
     });
   });
 
-  test('what comes from the document is text and never HTML', () => {
+  test('texts from the document are escaped and never become HTML', () => {
     const evil = '<script>alert("1")</script>';
     const page = renderReferencePage({
       info: { title: evil, version: evil, description: evil },

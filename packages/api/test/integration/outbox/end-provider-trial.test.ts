@@ -71,7 +71,7 @@ const chargesAfter = (days: number) => {
   return listCharges(simulator.state);
 };
 
-test('a trial that nobody ends is charged when it is over', () => {
+test('a trial without an early end is charged when it is over', () => {
   expect(chargesAfter(15)).toMatchObject([{ amount: 10_000, status: 'succeeded' }]);
 });
 
@@ -116,7 +116,7 @@ test('a plan that was bought since keeps the subscription that it has taken over
   expect([statuses(), failures]).toEqual([['trialing'], []]);
 });
 
-test('what becomes of the trial’s subscription does not change the Builder plan', async () => {
+test('the later status of the trial’s subscription does not change the Builder plan', async () => {
   await downgrade();
   for (const status of ['trialing', 'active', 'past_due', 'canceled']) {
     const standing = standingOf(status)!;

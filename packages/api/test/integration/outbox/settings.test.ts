@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { startProcess } from '../support/process-under-test.ts';
 
-test('what startups apply for goes to ANALYTICS_URL with ANALYTICS_WRITE_KEY', async () => {
+test('the application of a startup goes to ANALYTICS_URL with ANALYTICS_WRITE_KEY', async () => {
   const testDatabase = await createTestDatabase();
   const received: unknown[] = [];
   const target = createServer((request, response) => {

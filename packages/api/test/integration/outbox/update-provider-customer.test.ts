@@ -81,7 +81,7 @@ const waitingCount = async () => {
   return rows[0]!.count;
 };
 
-test('the tax id of an address is put in place of the one before, and one that the payment provider refuses holds up nothing', async () => {
+test('a new tax id replaces the old one, and a refused tax id does not block the other changes', async () => {
   const customer = await makeCustomer();
   const relay = relayTo(provider);
   const taxIdsAfter = async (tax_id: object | null, line1: string) => {
@@ -104,7 +104,7 @@ test('the tax id of an address is put in place of the one before, and one that t
   expect(await waitingCount()).toBe(0);
 });
 
-test('a new address and a new billing address for mail reach the payment provider, what is left out is unset', async () => {
+test('a new address and billing email reach the payment provider, and removed fields are unset', async () => {
   const customer = await makeCustomer();
   const relay = relayTo(provider);
   await relay();
@@ -132,7 +132,7 @@ test('a new address and a new billing address for mail reach the payment provide
   expect(await waitingCount()).toBe(0);
 });
 
-test('a change that is on no invoice, and one that changes nothing, tell nothing', async () => {
+test('a change that is not on invoices, or that changes no value, adds no entry to the outbox', async () => {
   await setAccount({ timezone: 'Europe/Berlin', website: 'https://acme.example' });
   await setAddress();
   expect(await waitingCount()).toBe(1);
@@ -140,7 +140,7 @@ test('a change that is on no invoice, and one that changes nothing, tell nothing
   expect(await waitingCount()).toBe(1);
 });
 
-test('what was changed before there was a customer is told once there is one', async () => {
+test('a change before the customer exists reaches the payment provider once it exists', async () => {
   await setAddress();
   const relay = relayTo(provider);
   await relay();
@@ -149,7 +149,7 @@ test('what was changed before there was a customer is told once there is one', a
   expect((await readCustomer(customer)).address?.city).toBe('Springfield');
 });
 
-test('a payment provider that is away is told later', async () => {
+test('a change waits while the payment provider is away and reaches it later', async () => {
   const customer = await makeCustomer();
   await setAddress();
   const away = createStripeProvider(

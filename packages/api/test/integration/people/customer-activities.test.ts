@@ -79,7 +79,7 @@ describe('GET /v1/customers/{id}/activities', () => {
   const idsOf = (answer: { json(): { activities: { id: string }[] } }) =>
     answer.json().activities.map((each) => each.id);
 
-  test('shows what came and occurred in the last thirty days, newest first', async () => {
+  test('shows activities that arrived and occurred in the last thirty days, newest first', async () => {
     const answer = await api.call('GET', `${PATH}/activities`);
     // Of one instant the latest arrival is first.
     expect(idsOf(answer)).toEqual(['e3', 'e2', 'e1', 'edge']);
@@ -109,7 +109,7 @@ describe('GET /v1/customers/{id}/activities', () => {
     expect(idsOf(await api.call('GET', `${PATH}/activities?${query}`))).toEqual(ids);
   });
 
-  test('pages hold together, also where times are equal, and what arrives meanwhile repeats nothing', async () => {
+  test('pages are complete, even with equal times, and later arrivals cause no repeats', async () => {
     const seen: string[] = [];
     let start = '';
     for (let page = 0; page < 4; page++) {

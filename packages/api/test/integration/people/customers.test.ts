@@ -34,7 +34,7 @@ afterAll(() => api.close());
 const PATH = `/v1/customers/${encodeURIComponent('Ada 1+/x')}`;
 
 describe('GET /v1/customers?email=', () => {
-  test('finds the person, whatever the letter case', async () => {
+  test('finds the person in any letter case', async () => {
     for (const email of ['Ada@Example.com', 'ada@example.COM']) {
       const answer = await api.call('GET', '/v1/customers', { query: { email } });
       expect(answer.json()).toEqual({
@@ -44,7 +44,7 @@ describe('GET /v1/customers?email=', () => {
   });
 
   test.each(['nobody@example.com', 'ada%', '_da@example.com', "'; drop table people; --"])(
-    '%j matches nobody: 200 with an empty list',
+    '%j matches no person and gets 200 with an empty list',
     async (email) => {
       const answer = await api.call('GET', '/v1/customers', { query: { email } });
       expect(answer.statusCode).toBe(200);
@@ -63,7 +63,7 @@ describe('GET /v1/customers?email=', () => {
     });
   });
 
-  test('a person who was stored with blanks is found by them, where nobody else is meant', async () => {
+  test('a person who was stored with blanks is found by the exact identifier', async () => {
     await insertPerson(api.database, api.a.environmentId, { personId: 9, id: 'before\n' });
     const attributes = `/v1/customers/${encodeURIComponent('before\n')}/attributes`;
     expect((await api.call('GET', attributes)).json()).toMatchObject({
@@ -71,7 +71,7 @@ describe('GET /v1/customers?email=', () => {
     });
   });
 
-  test('a plus sign that was not encoded is a space and matches nobody', async () => {
+  test('a plus sign that was not encoded is a space and matches no person', async () => {
     const answer = await api.call('GET', '/v1/customers?email=ada+x@example.com');
     expect(answer.json()).toEqual({ results: [] });
   });
@@ -155,7 +155,7 @@ describe('GET /v1/customers/{id}/attributes', () => {
     expect(answer.json().customer.identifiers.svc_id).toBe(ADA);
   });
 
-  test('a person who never said counts as subscribed, and has null where there is no id', async () => {
+  test('a person without a subscription choice counts as subscribed, and a missing id is null', async () => {
     const answer = await api.call('GET', '/v1/customers/bob@example.com/attributes?id_type=email');
     const { customer } = answer.json();
     expect(customer).toMatchObject({ id: null, unsubscribed: false, devices: [] });
@@ -187,15 +187,18 @@ describe('GET /v1/customers/{id}/attributes', () => {
     ['a3ffffff', '?id_type=cio_id', 'customer not found: no person has this cio_id'],
     ['1', '?id_type=svc_id', 'customer not found: no person has this svc_id'],
     ['a3fffffffffffffffffffff', '?id_type=svc_id', 'customer not found: no person has this svc_id'],
-  ])('%j%s is 404 and says what was looked for', async (identifier, query, message) => {
-    const answer = await api.call(
-      'GET',
-      `/v1/customers/${encodeURIComponent(identifier)}/attributes${query}`,
-    );
-    expect(expectProblem(answer, 404, 'not_found').message).toBe(message);
-  });
+  ])(
+    '%j%s is 404 with a message that names the kind of identifier',
+    async (identifier, query, message) => {
+      const answer = await api.call(
+        'GET',
+        `/v1/customers/${encodeURIComponent(identifier)}/attributes${query}`,
+      );
+      expect(expectProblem(answer, 404, 'not_found').message).toBe(message);
+    },
+  );
 
-  test('a suppressed identifier finds nobody', async () => {
+  test('a suppressed identifier finds no person', async () => {
     await insertPerson(api.database, api.a.environmentId, { personId: 4, id: 'hushed' });
     await sql`
       update person_identifiers set suppressed = true
@@ -280,7 +283,7 @@ describe('GET /v1/customers/{id}/relationships', () => {
     });
   });
 
-  test('of nobody is 404', async () => {
+  test('of an unknown person is 404', async () => {
     expectProblem(await api.call('GET', '/v1/customers/nobody/relationships'), 404, 'not_found');
     expectProblem(await api.call('GET', '/v1/customers/nobody/activities'), 404, 'not_found');
   });

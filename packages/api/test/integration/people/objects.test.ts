@@ -61,7 +61,7 @@ describe('GET /v1/object_types', () => {
     expect(shown).toEqual(types);
   });
 
-  test('a workspace without objects has none', async () => {
+  test('is empty for a workspace without objects', async () => {
     const answer = await api.call('GET', '/v1/object_types', { key: api.b.key });
     expect(answer.json()).toEqual({ types: [], next: '' });
   });
@@ -90,7 +90,7 @@ describe('POST /v1/objects', () => {
     expect(answer.json()).toMatchObject({ ids, next: '' });
   });
 
-  test('tells each identifier of what it found', async () => {
+  test('returns each identifier of the found object', async () => {
     const ownId = svcObjectId(2);
     expect((await find(condition('name', 'Beta'))).json().identifiers).toEqual([
       { object_type_id: '1', object_id: 'beta', svc_object_id: ownId, cio_object_id: ownId },
@@ -198,7 +198,7 @@ describe('GET /v1/objects/{type}/{id}/…', () => {
     });
   });
 
-  test('lists the people, with what is said of each relationship, page after page', async () => {
+  test('lists the people with the attributes of each relationship, page after page', async () => {
     const relationships = [1, 2, 3].map((personId) => ({
       identifiers: {
         id: `person-${personId}`,

@@ -111,7 +111,7 @@ test('an event is read with its body, and events are listed by name, person and 
   expect((await get('/v1/events', {}, api.b.key)).events).toEqual([]);
 });
 
-test('what an attribute was is told newest first, of that attribute alone', async () => {
+test('the history of an attribute has the newest change first, and only changes of that attribute', async () => {
   const { history } = await get('/v1/customers/ada/attributes/plan/history');
   expect(history).toEqual([
     { at: '2026-02-28T10:00:04.000Z', from: 'free', to: 'pro', activity_id: 'c2' },

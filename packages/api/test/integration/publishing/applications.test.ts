@@ -35,7 +35,7 @@ async function makeEndpoint(application: string, more: object = {}): Promise<End
   return answer.json<Endpoint>();
 }
 
-test('an endpoint has a secret of its own, is shown as what it is, and is in no list but its own', async () => {
+test('an endpoint has its own secret, shows its settings, and is listed only in its application', async () => {
   const one = await makeEndpoint(id, { event_names: ['paid'], rate_limit_per_second: 5 });
   const other = await makeEndpoint(id);
   expect(one).toMatchObject({
@@ -58,7 +58,7 @@ test('an endpoint has a secret of its own, is shown as what it is, and is in no 
   expect((await api.call('GET', `/v1/reporting_webhooks/${one.id}`)).statusCode).toBe(200);
 });
 
-test('an endpoint stays one: what would tell it of more is refused by name', async () => {
+test('an endpoint refuses other events and contents by field name, and accepts other changes', async () => {
   const { id: webhookId } = await makeEndpoint(id);
   const change = (body: object) => api.call('PUT', `/v1/reporting_webhooks/${webhookId}`, { body });
   for (const [field, body] of Object.entries({
@@ -97,7 +97,7 @@ test('endpoints do not count among the webhooks of the workspace, and are bounde
   expect(pages).toEqual(made.map((each) => each.id).toSorted((one, other) => one - other));
 });
 
-test('the same call with the same key makes one endpoint, and tells its one secret', async () => {
+test('the same call with the same key makes one endpoint and returns the same secret', async () => {
   const call = () =>
     api.call('POST', pathOf(id, '/endpoints'), {
       headers: { 'idempotency-key': `key-${id}` },
@@ -111,7 +111,7 @@ test('the same call with the same key makes one endpoint, and tells its one secr
   expect(endpoints).toHaveLength(1);
 });
 
-test('nobody else sees, changes or fills an application', async () => {
+test('another workspace cannot see, change or fill an application', async () => {
   const key = api.b.key;
   const body = { name: 'x', endpoint: 'https://evil.example/hook' };
   expectProblem(await api.call('GET', pathOf(id), { key }), 404, 'not_found');
@@ -256,7 +256,7 @@ test('all endpoints of an application are replayed by one call, each by itself',
   );
 });
 
-test('a webhook says how it is signed and when it is disabled', async () => {
+test('a webhook shows its signing method and days until it is disabled, and refuses invalid values', async () => {
   const made = await makeEndpoint(id, { signing: 'standard_webhooks', disable_after_days: 5 });
   expect(made).toMatchObject({ signing: 'standard_webhooks', disable_after_days: 5 });
   const change = (body: object) => api.call('PUT', `/v1/reporting_webhooks/${made.id}`, { body });
@@ -272,7 +272,7 @@ test('a webhook says how it is signed and when it is disabled', async () => {
     expectProblem(await change({ [field]: value }), 400, 'invalid_request');
 });
 
-test('applications are found by how their ids begin, a page at a time, among those of the workspace', async () => {
+test('a query finds applications of the workspace by the beginning of their ids, a page at a time', async () => {
   for (const each of ['find-a', 'find-b', 'find-c', 'Find-d', 'fin'])
     await api.call('POST', '/v1/applications', { body: { id: each, name: 'Found' } });
   await api.call('POST', '/v1/applications', {

@@ -45,7 +45,7 @@ test('another schema is another version; the same one, however it is written, is
   expectProblem(await get('/order.paid?version=0'), 400, 'invalid_request');
 });
 
-test('a schema keeps its keys, its numbers and what Postgres would not take as a value', async () => {
+test('a schema keeps its keys, its numbers and a character that Postgres cannot store as a value', async () => {
   const schema = { enum: ['\0', 1e300, 0.1], properties: { 'b/c': {}, a: {} } };
   expect((await put('odd name/x', { schema })).json()).toMatchObject({ schema });
   expect((await get(`/${encodeURIComponent('odd name/x')}`)).json()).toMatchObject({ schema });
@@ -171,7 +171,7 @@ test('an archived type keeps its versions, is out of the list and the portal, an
   expect((await get('/old?version=2')).json()).toMatchObject({ archived: false });
 });
 
-test('a payload is checked as publishing would, against the stored schema or a draft, and nothing is kept', async () => {
+test('a check validates a payload as publishing would, against the stored schema or a draft, and stores no schema', async () => {
   await put('checked', { schema: { ...SCHEMA, properties: { total: { minimum: 0 } } } });
   const check = (name: string, body: unknown, key?: string) =>
     api.call('POST', `/v1/event_types/${name}/check`, { body, ...(key && { key }) });

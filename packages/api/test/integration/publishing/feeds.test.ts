@@ -86,7 +86,7 @@ test('events come in order, each with a cursor that the next page begins after',
   expect(idsOf(await page(`&cursor=${end.cursor}`))).toEqual([next]);
 });
 
-test('a consumer that is killed at any point misses nothing and repeats only what it had not acknowledged', async () => {
+test('a consumer that is killed at any point misses no event and repeats only unacknowledged events', async () => {
   const ids = await log(40);
   const random = seededRandom(7);
   const done: string[] = [];
@@ -109,7 +109,7 @@ test('a consumer that is killed at any point misses nothing and repeats only wha
   expect([...new Set(done)]).toEqual(ids);
 });
 
-test('a page waits for what comes, and is answered empty when its time is over', async () => {
+test('a page waits for new events, and is empty when its time is over', async () => {
   const { cursor } = await page('&cursor=latest');
   const waiting = api.call('GET', `/v1/feeds/${name}?wait=60&cursor=${cursor}`);
   const [id] = await log(1);
@@ -119,7 +119,7 @@ test('a page waits for what comes, and is answered empty when its time is over',
   expect(none.json()).toEqual({ events: [], cursor: end });
 });
 
-test('what is forgotten is gone, and a cursor before it is told where to go on', async () => {
+test('a cursor before forgotten events is 410 with the oldest cursor that remains', async () => {
   await log(3);
   const { cursor: early } = await page('&limit=1');
   const feed = (await findFeed(api.database, api.a.environmentId, name))!;
@@ -164,7 +164,7 @@ test('a cursor ahead of the feed is refused, and one of a feed that was deleted 
   expect((await page()).events).toEqual([]);
 });
 
-test('a feed takes what it asks for, and a change holds from then on', async () => {
+test('a feed gets only its chosen event types, and a change applies to later events', async () => {
   await put(name, { events: ['email_sent'] });
   await log(1);
   expect((await page()).events).toEqual([]);
@@ -179,7 +179,7 @@ test('a feed takes what it asks for, and a change holds from then on', async () 
   });
 });
 
-test('a feed is no webhook: nothing is sent for it, and no call on webhooks finds it', async () => {
+test('a feed sends no requests, and no call on webhooks finds it', async () => {
   const [id = ''] = await log(1);
   const { webhookId } = (await findFeed(api.database, api.a.environmentId, name))!;
   expect(api.woken.filter((lane) => lane.webhookId === webhookId)).toEqual([]);
@@ -211,7 +211,7 @@ test('a feed is no webhook: nothing is sent for it, and no call on webhooks find
   expect(listed.reporting_webhooks.map((webhook) => webhook.id)).not.toContain(webhookId);
 });
 
-test('nobody reads the feed of another workspace, by its name or by its cursor', async () => {
+test('a workspace cannot read the feed of another workspace, by its name or by its cursor', async () => {
   await log(1);
   expectProblem(await read('', api.b.key), 404, 'not_found');
   const { cursor } = await page();
@@ -222,7 +222,7 @@ test('nobody reads the feed of another workspace, by its name or by its cursor',
   expect((await page()).events).toHaveLength(1);
 });
 
-test('a stream goes on where its reader was, and gives what comes as it comes', async () => {
+test('a stream continues after the last event of its reader, and sends new events as they arrive', async () => {
   const ids = await log(3);
   const { events } = await page('&limit=1');
   const gone = new AbortController();
@@ -264,7 +264,7 @@ test('a stream ends and a wait is answered when the feed is deleted, though its 
   expectProblem(await waiting, 404, 'not_found');
 }, 60_000);
 
-test('who waits while all is forgotten is told where to go on', async () => {
+test('a waiting reader gets 410 with the oldest cursor if all events are forgotten', async () => {
   await log(2);
   const feed = (await findFeed(api.database, api.a.environmentId, name))!;
   const { cursor } = await page();

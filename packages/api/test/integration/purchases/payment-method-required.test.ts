@@ -71,7 +71,7 @@ async function addCustomer(balance: number): Promise<string> {
 }
 
 test.each(CALLS)(
-  '%s: without a card is 409, says what to do, and starts nothing',
+  '%s: a call without a card is 409 with the next step, and starts no purchase',
   async (path, body) => {
     for (const prepare of [() => undefined, () => addCustomer(0), () => addBalance(-999)]) {
       await prepare();
@@ -97,7 +97,7 @@ test.each(CALLS)('%s: starts once a card is on file', async (path, body) => {
   expect(await billing.countPurchases()).toBe(1);
 });
 
-test.each(CALLS)('%s: starts where the customer’s credit pays it', async (path, body) => {
+test.each(CALLS)('%s: a purchase starts if the customer’s credit pays it', async (path, body) => {
   await addCustomer(-10_000);
   await billing.call('POST', path, { body });
   expect(await billing.countPurchases()).toBe(1);
@@ -116,13 +116,16 @@ test.each(CALLS)(
   },
 );
 
-test.each(CALLS)('%s: starts where the payment provider does not answer', async (path, body) => {
-  await closeSimulator();
-  await billing.call('POST', path, { body });
-  expect(await billing.countPurchases()).toBe(1);
-});
+test.each(CALLS)(
+  '%s: a purchase starts if the payment provider does not answer',
+  async (path, body) => {
+    await closeSimulator();
+    await billing.call('POST', path, { body });
+    expect(await billing.countPurchases()).toBe(1);
+  },
+);
 
-test('a plan that costs nothing, or brings its own card, needs none on file', async () => {
+test('a free plan, or a call that brings its own card, needs no card on file', async () => {
   await billing.call('POST', '/plans/builder', { body: {} });
   expect(await billing.countPurchases()).toBe(1);
   await sql`update runs set status = 'failed', finished_at = now()`.execute(billing.api.database);

@@ -17,7 +17,7 @@ beforeEach(() =>
   billing.setAccount("billing_rail = 'invoiced', plan_tier = 'premium', plan_status = 'active'"),
 );
 
-describe('what is refused before anything is started', () => {
+describe('a refusal before the start of a purchase', () => {
   afterEach(async () => {
     if ((await billing.countPurchases()) > 0) throw new Error('a purchase was started');
   });
@@ -66,7 +66,7 @@ describe('what is refused before anything is started', () => {
     expect(answer.json().errors[0].source.pointer).toBe(`/${field.replaceAll('.', '/')}`);
   });
 
-  test('I5: any member that a client adds is refused by name, so that none can change what is charged', async () => {
+  test('I5: a member that a client adds is refused by name, so that no client can change the charge', async () => {
     await billing.setAccount("billing_rail = 'card'");
     const bodies: [string, Record<string, unknown>][] = [
       ['/addons', { skus: { add: ['price_addon_ip_month'] } }],
@@ -121,7 +121,7 @@ describe('what is refused before anything is started', () => {
     },
   );
 
-  test('who may not buy', async () => {
+  test('a token without the right to buy is forbidden', async () => {
     const { accountId } = billing.api.a;
     await insertToken(billing.api.database, accountId, 'sa_sandbox_member', { role: 'member' });
     await insertToken(billing.api.database, accountId, 'sa_sandbox_reader', { isReadOnly: true });
@@ -140,7 +140,7 @@ describe('what is refused before anything is started', () => {
   });
 });
 
-test('I40: an answer that is not what the document says of it fails the suite, whichever test gets it', async () => {
+test('I40: an answer that differs from the document fails the suite, in any test', async () => {
   const check = checkAgainst(billing.api.app.swagger());
   const url = `${billing.base}/credits/balance`;
   const answer = await billing.call('GET', '/credits/balance');
@@ -156,7 +156,7 @@ test('I40: an answer that is not what the document says of it fails the suite, w
   expect(() => check('GET', url, { ...altered({}), statusCode: 201 })).toThrow('not documented');
 });
 
-test('I40: the deprecated ways say so on every answer, and name what has replaced them', async () => {
+test('I40: deprecated routes mark every answer and name their successor', async () => {
   for (const [method, path] of [
     ['POST', '/ai_credits/invoiced_purchase'],
     ['GET', '/ai_credits/invoiced_purchase_status?run_id=run_none'],

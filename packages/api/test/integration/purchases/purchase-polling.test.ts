@@ -13,7 +13,7 @@ import { startBilling } from '../support/billing-world.ts';
 const POLL_COUNT = 1_000;
 const AT_ONCE = 20;
 
-test('I20: a thousand polls of every kind cause no write at the payment provider and none here', async () => {
+test('I20: a thousand polls of every kind leave the payment provider and the database unchanged', async () => {
   const simulator = await startSimulator({
     host: '127.0.0.1',
     port: 0,

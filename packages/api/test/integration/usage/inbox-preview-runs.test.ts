@@ -12,7 +12,7 @@ const world = startPreviewRuns();
 const { body, record, refund, grant, grants, count } = world;
 
 describe('a run', () => {
-  test('is answered with its day, its moment and what it took', async () => {
+  test('is answered with its day, its time and its quantity', async () => {
     await grant({ amount: 10, key: 'a' });
     const answer = await record();
     expect(answer.statusCode).toBe(200);
@@ -32,7 +32,7 @@ describe('a run', () => {
     expect(await grants()).toEqual(['purchased: 7/3']);
   });
 
-  test('that no user ran has none', async () => {
+  test('without a user has the user id null', async () => {
     await grant({ amount: 10, key: 'a' });
     expect((await record({ user_id: null })).json().run.user_id).toBeNull();
     const { user_id: _left, ...without } = body({ preview_job_id: 'job-2' });
@@ -41,7 +41,7 @@ describe('a run', () => {
     expect(answer.json().run.user_id).toBeNull();
   });
 
-  test('burns allowance, then goodwill, then what was bought; without a paid plan no allowance', async () => {
+  test('uses the allowance, then goodwill, then purchased credits, and without a paid plan skips the allowance', async () => {
     await grant({ amount: 2, key: 'a' });
     await grant({ amount: 2, key: 'b', pool: 'goodwill' });
     await grant({ amount: 2, key: 'c', pool: 'monthly_allowance' });
@@ -57,7 +57,7 @@ describe('a run', () => {
     expectProblem(refused, 409, 'insufficient_credits');
   });
 
-  test('sent again, also at the same time, is charged once; said otherwise it is a conflict', async () => {
+  test('that is sent again, even at the same time, is charged once, and a different body is a conflict', async () => {
     await grant({ amount: 100, key: 'a' });
     const answers = await Promise.all(Array.from({ length: 30 }, () => record()));
     expect(answers.filter((answer) => answer.json().recorded)).toHaveLength(1);
@@ -69,7 +69,7 @@ describe('a run', () => {
     expect(await count('inbox_preview_runs')).toBe(1);
   });
 
-  test('that the pools do not reach for takes nothing, says what there is, and can be sent again later', async () => {
+  test('over the available credits is refused with the available amount, and can be sent again later', async () => {
     await grant({ amount: 2, key: 'a' });
     const headers = { 'idempotency-key': 'the-same' };
     const { api, account, path } = world;
@@ -84,7 +84,7 @@ describe('a run', () => {
     expect(await grants()).toEqual(['purchased: 0/2', 'purchased: 0/1']);
   });
 
-  test('200 at once against credits for 66 of them: 66 are made, and no pool is below nothing', async () => {
+  test('200 runs at once with credits for 66 make 66 runs and overdraw no pool', async () => {
     await grant({ amount: 100, key: 'a' });
     await grant({ amount: 100, key: 'b', pool: 'goodwill' });
     const answers = await Promise.all(
@@ -131,7 +131,7 @@ describe('a refund', () => {
     expect(await grants()).toEqual(['purchased: 4/1']);
   });
 
-  test('of more than it took is refused, and so is one of a job that nobody knows', async () => {
+  test('of more than the run took is refused, and a refund of an unknown job is 404', async () => {
     await grant({ amount: 5, key: 'a' });
     await record();
     const refused = await refund('job-1', { quantity: 4 });
@@ -141,7 +141,7 @@ describe('a refund', () => {
     expect(await grants()).toEqual(['purchased: 2/3']);
   });
 
-  test('I10: does not bring back to life what has expired meanwhile', async () => {
+  test('I10: does not restore credits that have expired meanwhile', async () => {
     const expiresAtMs = world.api.clock.nowMs + 1_000;
     await grant({ amount: 3, key: 'a', expiresAtMs });
     await record();
@@ -172,18 +172,15 @@ test.each([
   ['amount', { amount: 5 }, 422],
   ['user_id', { user_id: 99 }, 422],
   ['environment_id', { environment_id: 2_000_000_000 }, 403],
-])(
-  '%s that cannot be taken is refused by name, and nothing is charged',
-  async (field, change, status) => {
-    await grant({ amount: 9, key: 'a' });
-    const refused = await record(change);
-    expect(refused.statusCode).toBe(status);
-    expect(refused.json().errors[0].field).toBe(field);
-    expect(await grants()).toEqual(['purchased: 9/0']);
-  },
-);
+])('a wrong %s is refused by name without a charge', async (field, change, status) => {
+  await grant({ amount: 9, key: 'a' });
+  const refused = await record(change);
+  expect(refused.statusCode).toBe(status);
+  expect(refused.json().errors[0].field).toBe(field);
+  expect(await grants()).toEqual(['purchased: 9/0']);
+});
 
-test('a workspace of another account is refused as one that nobody has, a deleted one of the own is not', async () => {
+test('a foreign workspace is refused like an unknown one, and a deleted workspace of the account is accepted', async () => {
   await grant({ amount: 9, key: 'a' });
   const foreign = (await record({ environment_id: world.api.b.environmentId })).json();
   const unknown = (await record({ environment_id: 2_000_000_000 })).json();
@@ -225,7 +222,7 @@ test('a token without the scope, or one that may only read, neither records nor 
   expect(await grants()).toEqual(['purchased: 3/6']);
 });
 
-test('each leaves one entry in the audit log, which says who and what', async () => {
+test('each run and each refund leaves one entry in the audit log with the actor and the changes', async () => {
   await grant({ amount: 9, key: 'a' });
   await record();
   await record();

@@ -105,7 +105,7 @@ describe('the log', () => {
   });
 
   test.each(['asc', 'desc'] as const)(
-    'I32: is paged %s by any number, while runs come and days are closed: nothing twice, nothing left out, one total',
+    'I32: pages of any size in order %s show every entry once with one total, while runs arrive and days close',
     async (order) => {
       for (let day = 1; day <= 8; day++) {
         setNoonOfMarch(world.api, day);
@@ -138,7 +138,7 @@ describe('the log', () => {
   );
 
   test.each(['asc', 'desc'] as const)(
-    'I32: is paged %s while runs come into its own range: each that was there is shown once, and none twice',
+    'I32: pages in order %s show every earlier run once, and no run twice, while runs arrive in their range',
     async (order) => {
       setNoonOfMarch(world.api, 9);
       const before = Array.from({ length: 9 }, (_, n) => `job-${n}`);
@@ -162,7 +162,7 @@ describe('the log', () => {
     },
   );
 
-  test('goes on over midnight where it was begun, also where its end was left out', async () => {
+  test('keeps its range over midnight, even if its end was left out', async () => {
     for (const day of [1, 2, 3]) {
       setNoonOfMarch(world.api, day);
       await world.usage.record(`job-${day}`);

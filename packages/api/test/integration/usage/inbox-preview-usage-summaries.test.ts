@@ -16,7 +16,7 @@ import {
 const world = startUsageWorld();
 
 describe('the summaries', () => {
-  test('have a point for every bucket, also where nothing was used, and no groups unless asked for', async () => {
+  test('have a point for every bucket, even without usage, and have groups only on request', async () => {
     setClock(world.api, '2026-01-31T23:59:59.999Z');
     await world.usage.record('a', 1);
     setClock(world.api, '2026-02-01T00:00:00.000Z');

@@ -57,7 +57,7 @@ describe('the log and the summaries', () => {
     expect(refused.json().errors[0].field).toBe(field);
   });
 
-  test('I33: refuse a workspace of another account as one that nobody has, and show a deleted one of the own', async () => {
+  test('I33: refuse a foreign workspace like an unknown one, and show a deleted workspace of the account', async () => {
     await world.usage.record('job', 3);
     await sql`update environments set deleted_at = now() where account_id = ${world.tenant.accountId}`.execute(
       world.api.database,
@@ -81,7 +81,7 @@ describe('the log and the summaries', () => {
     }
   });
 
-  test('I33: have no name for a user who is gone, and none at all where names cannot be found', async () => {
+  test('I33: have the name null for a deleted user, and for every name if names cannot be read', async () => {
     await world.usage.record('job', 3, { user_id: world.ada });
     await sql`delete from users where account_id = ${world.tenant.accountId}`.execute(
       world.api.database,

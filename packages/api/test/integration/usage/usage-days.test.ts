@@ -214,7 +214,7 @@ test('recording and refunding without a pause keeps no day from being closed, an
   expect(totals).toMatchObject({ used: 40 + newRuns, refunded: 18, runs: 20 + newRuns });
 });
 
-test('what is refunded after its day was closed is taken off the sums of that day', async () => {
+test('a refund after the close of its day is subtracted from the sums of that day', async () => {
   setClock('2026-03-02T12:00:00Z');
   await usage.record('job', 7);
   setClock('2026-03-05T12:00:00Z');

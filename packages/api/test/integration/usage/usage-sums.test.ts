@@ -83,13 +83,13 @@ describe.each([
     else process.env['TZ'] = zoneBefore;
   });
 
-  test('the clock of the host is that of the zone', () => {
+  test('the clock of the host has the offset of the zone', () => {
     expect(new Date('2028-01-15T00:00:00Z').getTimezoneOffset()).toBe(offsetMinutes);
   });
 
   let tenantCount = 0;
   test(
-    'I29, I31: log total = summary totals = sum of series = sum of groups = what was done',
+    'I29, I31: log total = summary totals = sum of series = sum of groups = recorded usage',
     { timeout: 120_000 },
     async () => {
       await fc.assert(

@@ -110,7 +110,7 @@ test.each<[Record<string, string>, string[]]>([
 });
 
 test.each([{}, { state: 'pending' }, { person: 'ada' }])(
-  'pages of all webhooks by %j hold together, whatever their length',
+  'pages of all webhooks by %j show the same deliveries in the same order for every page size',
   async (query) => {
     const all = placesOf(await list('/v1/deliveries', query));
     for (const limit of ['1', '3', '4']) {
@@ -126,7 +126,7 @@ test.each([{}, { state: 'pending' }, { person: 'ada' }])(
   },
 );
 
-test('where a page looks at few of each log, pages still follow each other in time, and end', async () => {
+test('if a page reads only a few rows of each log, the pages still follow each other in time and end', async () => {
   const seen: string[] = [];
   let from: readonly { webhookId: number; beforeSequence: number }[] | undefined = [
     first,
@@ -153,7 +153,7 @@ const toFound = (row: { webhookId: number; sequence: number; eventId: string }):
   event_id: row.eventId,
 });
 
-test('no list has what is another tenant’s, and no answer of a receiver is in that of all webhooks', async () => {
+test('a list has only deliveries of its own workspace, and the list of all webhooks leaves out answers of receivers', async () => {
   const ofB = await list('/v1/deliveries', { event_id: 'event-1' }, api.b.key);
   expect(ofB.deliveries).toHaveLength(1);
   const start = (await list('/v1/deliveries', { limit: '1' })).next;
@@ -163,7 +163,7 @@ test('no list has what is another tenant’s, and no answer of a receiver is in 
   expect(ofA).not.toContain('secret of the receiver');
 });
 
-test('one delivery is read by its number, with what was answered', async () => {
+test('one delivery is read by its number, with the status of its attempts', async () => {
   const path = `/v1/reporting_webhooks/${first}/deliveries`;
   const found = await api.call('GET', `${path}/3`);
   expect(found.json()).toMatchObject({
@@ -184,7 +184,7 @@ test.each([
   if (field) expect(errors).toMatchObject([{ field }]);
 });
 
-test('no page passes what was logged by a transaction that began later and logged first', async () => {
+test('pages skip no delivery if a transaction that began later logged first', async () => {
   const { environmentId, key } = api.b;
   for (const number of [2, 3, 4])
     await appendDeliveries(api.database, [report(environmentId, `event-${number}`)]);

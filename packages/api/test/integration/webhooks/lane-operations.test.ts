@@ -69,7 +69,7 @@ async function newest(url: string) {
   return answer.json<{ deliveries: Record<string, unknown>[] }>().deliveries[0];
 }
 
-test('the state of a webhook that has nothing to send', async () => {
+test('the state of an idle webhook is healthy and without a head', async () => {
   const { url } = await createWebhook();
   expect((await api.call('GET', `${url}/state`)).json()).toEqual({
     state: 'healthy',
@@ -84,7 +84,7 @@ test('the state of a webhook that has nothing to send', async () => {
   });
 });
 
-test('the state of a disabled webhook says since when and by whom, and no next probe', async () => {
+test('the state of a disabled webhook shows the time and the actor, and no next probe', async () => {
   const { url } = await createFailingWebhook();
   const by = { type: 'service_account', user_id: null, service_account_id: null };
   const disabledAt = Math.floor(api.clock.nowMs / 1000);
@@ -111,7 +111,7 @@ test('the state of a disabled webhook says since when and by whom, and no next p
   });
 });
 
-test('a webhook that was made disabled says so from the beginning', async () => {
+test('a webhook that was made disabled shows the time and the actor from the beginning', async () => {
   const made = await api.call('POST', '/v1/reporting_webhooks', {
     body: { name: 'a', endpoint: 'https://example.com', events: ['email_sent'], disabled: true },
   });
@@ -121,7 +121,7 @@ test('a webhook that was made disabled says so from the beginning', async () => 
   expect(state.disabled_at).toBeGreaterThan(0);
 });
 
-test('the state of a failing webhook says what it waits for, why, and until when', async () => {
+test('the state of a failing webhook shows its failed delivery, the reason and the deadline', async () => {
   const { url, lane } = await createFailingWebhook();
   const startedAt = STARTED_AT_MS / 1000;
   const state = {
@@ -165,7 +165,7 @@ test('probe makes the next probe due and wakes the lane', async () => {
   expect((await api.call('POST', `${url}/probe`)).json()).toEqual({ result: 'in_progress' });
 });
 
-test('probe of a healthy or a disabled webhook has nothing to do and wakes nobody', async () => {
+test('a probe of a healthy or disabled webhook returns the reason and wakes no worker', async () => {
   const { url } = await createWebhook();
   expect((await api.call('POST', `${url}/probe`)).json()).toEqual({ result: 'not_failing' });
   await api.call('PUT', url, { body: { disabled: true } });
@@ -205,7 +205,7 @@ test('skip_head abandons the head and records whose key did it and why', async (
   });
 });
 
-test('skip_head of what is not the failed head, or is being tried, is 409 and changes nothing', async () => {
+test('skip_head is 409 and keeps the state if the delivery is not the failed head or is being attempted', async () => {
   const { url, lane } = await createFailingWebhook();
   const skip = (sequence: number) => api.call('POST', `${url}/skip_head`, { body: { sequence } });
   expectProblem(await skip(3), 409, 'conflict');

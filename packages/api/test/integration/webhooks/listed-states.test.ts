@@ -48,7 +48,7 @@ interface Listed {
 const list = async (query: string): Promise<readonly Listed[]> =>
   (await api.call('GET', `/v1/reporting_webhooks${query}`)).json().reporting_webhooks;
 
-test('each has the state that it tells by itself, and none without being asked', async () => {
+test('each listed webhook has the state of its own route, but only on request', async () => {
   const listed = await list('?include=state');
   expect(listed.map(({ id }) => id)).toEqual([failingId, idleId]);
   for (const { id, state } of listed)
@@ -58,7 +58,7 @@ test('each has the state that it tells by itself, and none without being asked',
   expect((await list('')).every((each) => !('state' in each))).toBe(true);
 });
 
-test('in the portal it is that of its webhooks', async () => {
+test('in the portal the list has only the webhooks of the link, with their state', async () => {
   const page = await world.openPage({ webhook_ids: [failingId] });
   const answer = await page.call('GET', '/v1/reporting_webhooks?include=state');
   expect(answer.json().reporting_webhooks).toMatchObject([

@@ -142,7 +142,7 @@ test('links that are not over are listed, newest first, to their workspace alone
   expectProblem(await api.call('DELETE', `/v1/portal_links/${made.id}`), 404, 'not_found');
 });
 
-test('what is wrong with a link is told by its field', async () => {
+test('a wrong field of a link is refused by its name', async () => {
   const theirs = await world.makeWebhook('b', api.b);
   for (const [field, body] of [
     ['for', { for: undefined }],
@@ -169,7 +169,7 @@ test('what is wrong with a link is told by its field', async () => {
   }
 });
 
-test('the page may be in a frame where the workspace says so, and only while the link is not over', async () => {
+test('only the origins of the workspace may frame the page, and only while the link is valid', async () => {
   const ancestors = async (path: string) => {
     const { headers, body } = await api.app.inject({ url: path });
     expect(body).toContain('portal.html');
@@ -203,7 +203,7 @@ test('the page may be in a frame where the workspace says so, and only while the
     expectProblem(await set([origin]), 422, 'validation_failed');
 });
 
-test('the audit log says by which link and for whom, and its chain holds', async () => {
+test('the audit log shows the portal link and its holder, and its hash chain detects a change', async () => {
   const page = await world.openPage({ webhook_ids: [webhookId], capabilities: ['edit'] });
   await page.call('PUT', `/v1/reporting_webhooks/${webhookId}`, {
     body: { name: 'by a customer' },
@@ -232,7 +232,7 @@ test('the audit log says by which link and for whom, and its chain holds', async
   expect((await check()).length).toBe(1);
 });
 
-test('a page knows what it may do and how it looks', async () => {
+test('a page reads its rights and its theme from its session, and a key is refused there', async () => {
   const page = await world.openPage({
     webhook_ids: [webhookId],
     capabilities: ['resend'],

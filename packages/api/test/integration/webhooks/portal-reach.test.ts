@@ -120,7 +120,7 @@ test('another webhook of the workspace, and one of another tenant, are not there
   ]);
 });
 
-test('without its header, with another link’s, beside a key, or by another page the cookie opens nothing', async () => {
+test('the cookie is refused without its header, with the header of another link, beside a key, or from another page', async () => {
   const url = '/v1/reporting_webhooks';
   const other = await world.openPage({ webhook_ids: [neighbourId] });
   const call = (headers: Record<string, string>) =>
@@ -148,7 +148,7 @@ test('without its header, with another link’s, beside a key, or by another pag
   expectProblem(twice, 401, 'unauthorized');
 });
 
-test('each write needs what the link allows', async () => {
+test('each write needs its capability in the link', async () => {
   const path = `/v1/reporting_webhooks/${owned['webhook_id']}`;
   const writes = {
     edit: [
@@ -195,7 +195,7 @@ test('each write needs what the link allows', async () => {
   }
 });
 
-test('a webhook that is made in the portal signs with a key of its own, not with that of the workspace', async () => {
+test('a webhook that is made in the portal signs with its own key, not with the key of the workspace', async () => {
   const maker = await world.openPage({ capabilities: ['create'], ...CREATING });
   const body = { name: 'own', endpoint: 'https://own.example', events: ['email_sent'] };
   const made = await Promise.all(
@@ -214,7 +214,7 @@ test('a webhook that is made in the portal signs with a key of its own, not with
   expect(new Set(keys).size).toBe(3);
 });
 
-test('filters, content and event types stay those of the workspace', async () => {
+test('filters, content and event types stay within the limits of the workspace', async () => {
   const filter = { field: 'data.customer_id', operator: 'eq', values: ['acme'] };
   const id = await world.makeWebhook('filtered', api.a, { attribute_filters: [filter] });
   const url = `/v1/reporting_webhooks/${id}`;
@@ -276,7 +276,7 @@ test('one link makes a bounded number of webhooks', async () => {
   expectProblem(await make(20), 409, 'limit_reached');
 });
 
-test('an Idempotency-Key of one link is nothing to another', async () => {
+test('two links can use the same Idempotency-Key independently', async () => {
   const pages = [
     await world.openPage({ capabilities: ['create'], ...CREATING }),
     await world.openPage({ capabilities: ['create'], ...CREATING }),
@@ -293,7 +293,7 @@ test('an Idempotency-Key of one link is nothing to another', async () => {
   expect(ids[2]).toBe(ids[0]);
 });
 
-test('who works for the workspace is not told to its customers', async () => {
+test('a page of the portal hides the names of the staff of the workspace', async () => {
   const id = await world.makeWebhook('staffed');
   const url = `/v1/reporting_webhooks/${id}`;
   await api.call('PUT', url, { body: { disabled: true } });
@@ -307,7 +307,7 @@ test('who works for the workspace is not told to its customers', async () => {
   expect(replays[0].created_by).toBe('');
 });
 
-test('of replays a link is told who asked for them where it did itself, also where a key has its name', async () => {
+test('a link sees the author and the person of a replay only for its own replays, even if a key has its name', async () => {
   const id = await world.makeWebhook('replayed');
   const url = `/v1/reporting_webhooks/${id}/replays`;
   const namesake = { for: 'test', webhook_ids: [id], capabilities: ['resend'] };

@@ -217,7 +217,7 @@ test.each([
     'with_content must be a boolean',
   ],
 ])(
-  'refuses %s with 400 that names the field, and keeps nothing',
+  'refuses %s with 400 and the name of the field, and stores no webhook',
   async (_name, change, field, reason, message) => {
     const answer = await api.call('POST', PATH, { body: { ...CONFIGURATION, ...change } });
     const { errors } = expectProblem(answer, 400, 'invalid_request');
@@ -245,7 +245,7 @@ test.each([
   'http://localhost/',
   'https://example.com./in',
   'https://bücher.example/in?a=b%20c',
-])('what only the settings of workers decide is taken: %s', async (endpoint) => {
+])('an endpoint that only the settings of workers restrict is accepted: %s', async (endpoint) => {
   const body = { name: 'a', endpoint, events: ['email_sent'] };
   expect((await api.call('POST', '/v1/reporting_webhooks', { body })).statusCode).toBe(200);
 });

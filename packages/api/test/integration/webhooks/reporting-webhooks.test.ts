@@ -93,7 +93,7 @@ describe('POST', () => {
 });
 
 describe('GET', () => {
-  test('lists what was made, oldest first, and an empty list when there is none', async () => {
+  test('lists the webhooks oldest first, and an empty list before the first one', async () => {
     expect((await api.call('GET', PATH)).json()).toEqual({ reporting_webhooks: [] });
     const made = [await make({ name: 'first' }), await make({ name: 'second' })];
     expect((await api.call('GET', PATH)).json()).toEqual({ reporting_webhooks: made });
@@ -108,7 +108,7 @@ describe('GET', () => {
 });
 
 describe('PUT', () => {
-  test('changes what it names and keeps the rest', async () => {
+  test('changes the given fields and keeps the rest', async () => {
     const made = await make();
     for (const change of [
       { disabled: true },
@@ -135,12 +135,12 @@ describe('PUT', () => {
     }
   });
 
-  test('of nothing changes nothing', async () => {
+  test('with an empty body keeps the webhook as it is', async () => {
     const made = await make();
     expect((await api.call('PUT', `${PATH}/${made.id}`, { body: {} })).json()).toEqual(made);
   });
 
-  test('refuses what is malformed with 400 and changes nothing', async () => {
+  test('refuses a malformed field with 400 and keeps the webhook as it is', async () => {
     const made = await make();
     for (const change of [
       { endpoint: 'nowhere' },
@@ -185,7 +185,7 @@ describe('PUT', () => {
       { headers: { authorization: 'Bearer right' } },
       { standard_webhooks: true },
       { headers: { authorization: 'Bearer right' }, endpoint: CONFIGURATION.endpoint },
-    ])('what is sent otherwise is tried at once: %j', async (body) => {
+    ])('a change of the request causes an attempt at once: %j', async (body) => {
       const { id, lane, nextProbe } = await makeBlocked();
       await api.call('PUT', `${PATH}/${id}`, { body });
       expect(api.woken).toContainEqual(lane);
@@ -225,7 +225,7 @@ describe('PUT', () => {
       expect(await nextProbe()).toBe(0);
     });
 
-    test('disabling wakes nobody, enabling tries at once', async () => {
+    test('disabling causes no attempt, and enabling causes one at once', async () => {
       const { id, lane, nextProbe } = await makeBlocked();
       await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });
       expect(api.woken).toEqual([]);
@@ -286,14 +286,14 @@ test.each([
   '%20',
   '01',
   'null',
-])('the id %s, which nothing has, is 404 to every method', async (id) => {
+])('the unknown id %s is 404 for every method', async (id) => {
   for (const [method, body] of [['GET'], ['PUT', { disabled: true }], ['DELETE']] as const) {
     expectProblem(await api.call(method, `${PATH}/${id}`, { body }), 404, 'not_found');
   }
   expectProblem(await api.call('GET', `${PATH}/${id}/deliveries`), 404, 'not_found');
 });
 
-test('what is made, changed and deleted is in the audit log, with the key and the call', async () => {
+test('the creation, change and deletion of a webhook are in the audit log, with the key and the call', async () => {
   const { id } = await make();
   const headers = { 'user-agent': 'curl/8', 'x-request-id': 'req-of-change' };
   await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true }, headers });

@@ -120,7 +120,7 @@ test('lists deliveries with their attempts, newest first', async () => {
   ]);
 });
 
-test('a type, a time and a state together list what all of them fit', async () => {
+test('a type, a time range and a state together list the deliveries that match all of them', async () => {
   const { rows } = await sql<{ sequence: number; atMs: number }>`
     select sequence::int, (extract(epoch from appended_at) * 1000)::float8 as "atMs" from delivery_log
      where webhook_id = ${webhookId} order by sequence`.execute(api.database);
@@ -204,7 +204,7 @@ test.each([
 });
 
 // Security: a caller with a key may probe, and chooses the answers of its own endpoint. All tenants share this process.
-test('of a delivery that was tried without end the latest attempts are shown, and what the last of them were answered', async () => {
+test('a delivery with 2000 attempts shows the last 400, and the answers of the last ten', async () => {
   const { environmentId } = api.a;
   await sql`
     insert into delivery_attempts

@@ -57,7 +57,7 @@ test('a configuration that is read can be written back as it is, without its hea
 
 // Security: a reader of a webhook, or of its audit log, may be another person than the one who gave the receiver's
 // token.
-test('of the value of a header nothing is shown but its end, and the hint is no value', async () => {
+test('a header shows only the end of its value, also in the audit log, and the hint is refused as a value', async () => {
   const headers = { authorization: 'Bearer 9f86d081884c7d65', 'x-short': 'open sesame' };
   const hints = { authorization: '••••7d65', 'x-short': '••••' };
   const made = await make({ headers });
@@ -122,17 +122,14 @@ test.each([
   [null, 'must be a string, a number or a boolean'],
   [{}, 'must be a string, a number or a boolean'],
   ['x'.repeat(5_000), /must be at most \d+ characters long/],
-])(
-  'a value of a filter that is none is refused with what it may be: %j',
-  async (value, message) => {
-    const attribute_filters = [{ field: 'data.campaign_id', operator: 'eq', values: [value] }];
-    const refused = await api.call('POST', PATH, { body: { ...CONFIGURATION, attribute_filters } });
-    expectProblem(refused, 400, 'invalid_request');
-    expect(refused.json().message).toMatch(message);
-  },
-);
+])('an invalid value of a filter is refused with the rule: %j', async (value, message) => {
+  const attribute_filters = [{ field: 'data.campaign_id', operator: 'eq', values: [value] }];
+  const refused = await api.call('POST', PATH, { body: { ...CONFIGURATION, attribute_filters } });
+  expectProblem(refused, 400, 'invalid_request');
+  expect(refused.json().message).toMatch(message);
+});
 
-test('every operator is taken, named as those of segments', async () => {
+test('every operator is accepted under the name that segments use', async () => {
   const attribute_filters = [
     ...['in', 'not_in', 'contains', 'not_contains'].map((operator) => ({
       field: 'data.recipients.device_id',
@@ -278,7 +275,7 @@ describe('refused with the field named', () => {
     expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   });
 
-  test('a filter that takes no values may say so with an empty list', async () => {
+  test('a filter that takes no values accepts an empty list', async () => {
     const filters = [{ field: 'data.a', operator: 'exists', values: [] }];
     const answer = await api.call('POST', PATH, {
       body: { ...CONFIGURATION, attribute_filters: filters },

@@ -29,7 +29,7 @@ async function createWebhook() {
   return { id, url: `/v1/reporting_webhooks/${id}/replays` };
 }
 
-test('a dry run counts and starts nothing', async () => {
+test('a dry run counts deliveries and starts no replay', async () => {
   const { url } = await createWebhook();
   for (const [body, count] of [
     [{ since: 0 }, 5],

@@ -117,7 +117,7 @@ test.each([
 });
 
 test.each(['', 'short', 'x'.repeat(23)])(
-  'a secret that is too short is told how long it must be: %j',
+  'a secret that is too short is refused with the minimum length: %j',
   async (secret) => {
     const { url } = await createWebhook();
     const answer = await api.call('POST', url, { body: { secret } });

@@ -79,7 +79,7 @@ describe('a subscription', () => {
     ]);
   });
 
-  test('is past due while its card refuses, then ends, with nothing open', async () => {
+  test('is past due while its card is declined, and then ends without an open invoice', async () => {
     const world = await start('pm_card_visa');
     await ok(world.provider.setDefaultCard(world.customerId, 'pm_card_chargeCustomerFail'));
     await world.later(32);
@@ -92,7 +92,7 @@ describe('a subscription', () => {
     expect(world.eventTypes()).toContain('customer.subscription.deleted');
   });
 
-  test('on trial costs nothing, whatever is changed of it, until the trial is over', async () => {
+  test('on trial is free, even after a change, until the trial is over', async () => {
     const world = await startProvider();
     const customer = await newCustomer(world.provider, 'pm_card_visa');
     const { id } = await world.stripe.subscriptions.create({

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 test.each([
   ['a workspace that is deleted', 'update environments set deleted_at = now()'],
   ['an account that is closed', "update accounts set status = 'closed'"],
-])('intake is told of no key of %s', async (_name, end) => {
+])('intake gets no keys of %s', async (_name, end) => {
   const { database } = await createTestDatabase();
   await seedDemoWorkspace(database);
   expect(await listWorkspaceKeys(database)).toHaveLength(4);

@@ -168,7 +168,7 @@ describe('in manual review', () => {
 });
 
 describe('an ending', () => {
-  test('is for ever: what comes later changes neither status, message, result nor time', async () => {
+  test('is final, and a later ending does not change the status, message, result or time', async () => {
     const workflow = await started();
     expect(await finish(workflow)).toBe(true);
     const ended = await find(workflow);
@@ -182,7 +182,7 @@ describe('an ending', () => {
     expect(await find(workflow)).toEqual(ended);
   });
 
-  test('ends the lease and the work: nobody claims, renews or gives back', async () => {
+  test('ends the lease and the work, so that a claim, a renewal and a release have no effect', async () => {
     const workflow = await started();
     const owner = (await claim(workflow))!;
     await finish(workflow);
@@ -242,7 +242,7 @@ describe('exclusion groups', () => {
   });
 });
 
-test('what is due comes longest due first, up to a bound, and not while a worker has it', async () => {
+test('due purchase workflows come longest due first, up to a bound, without the leased ones', async () => {
   const late = await started({}, NOW_MS - 10);
   const later = await started({}, NOW_MS - 5);
   const now = await started({}, NOW_MS);
@@ -255,7 +255,7 @@ test('what is due comes longest due first, up to a bound, and not while a worker
   expect(await dueIds()).toEqual([late.runId, later.runId, now.runId]);
 });
 
-test('a page of an account’s purchases follows the one before it, also where several are of the same moment', async () => {
+test('a page of an account’s purchases continues after the page before it, even with equal times', async () => {
   const runIds: string[] = [];
   for (const atMs of [NOW_MS, NOW_MS + 1, NOW_MS + 1, NOW_MS + 2])
     runIds.push((await started({}, atMs)).runId);

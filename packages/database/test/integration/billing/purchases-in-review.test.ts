@@ -5,7 +5,7 @@ import { countPurchasesInReview } from '../../../src/billing/purchases-in-review
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
-test('are counted whether they are pending or have ended, up to a bound, and without a read of those that are not', async () => {
+test('purchases in review are counted up to a bound, pending or ended, through their own index', async () => {
   const { database } = await createTestDatabase();
   await sql`insert into accounts (account_id, name) select n, 'A' from generate_series(1, 3000) n`.execute(
     database,

@@ -52,7 +52,7 @@ describe('another body under a key in use', () => {
     ['when its change is made', () => makeChange('made'), NOW_MS + 1],
     ['when it is answered', () => keepIdempotentAnswer(database, key, FIRST), NOW_MS + LOCK_MS],
   ];
-  test.each(states)('is refused %s, and takes nothing over', async (_, reach, nowMs) => {
+  test.each(states)('is refused %s, and the key stays with its call', async (_, reach, nowMs) => {
     await claim(BODY);
     await reach();
     expect(await claim(OTHER_BODY, nowMs)).toEqual({ outcome: 'mismatch' });
@@ -60,7 +60,7 @@ describe('another body under a key in use', () => {
     expect(await claim(BODY, nowMs)).not.toEqual({ outcome: 'mismatch' });
   });
 
-  test('is a new call once the key is forgotten, and finds nothing of the old one', async () => {
+  test('is a new call once the key is forgotten, without the change of the old call', async () => {
     await claim(BODY);
     await makeChange('made');
     await keepIdempotentAnswer(database, key, FIRST);
@@ -121,7 +121,7 @@ describe('the same body', () => {
     expect(await claim(BODY, NOW_MS + KEPT_MS)).toEqual({ outcome: 'claimed', isDone: true });
   });
 
-  test('waits where the other call gave its key back in that very moment: the next try runs it', async () => {
+  test('waits if the other call gave its key back in that very moment, and the next try runs', async () => {
     await claim(BODY);
     const givesBack = database.withPlugin({
       transformQuery: ({ node }) => node,
@@ -142,7 +142,7 @@ describe('the same body', () => {
 });
 
 describe('a key is given back', () => {
-  test('where the call had no effect: then it is free for another body too', async () => {
+  test('if the call had no effect, and is then free for another body too', async () => {
     await claim(BODY);
     await claim(BODY, NOW_MS, { ...key, principal: 'token:2' });
     await releaseIdempotencyKey(database, key);
@@ -163,7 +163,7 @@ describe('a key is given back', () => {
   });
 });
 
-test('keys are forgotten oldest first, as many at a time as is said, and none that is younger', async () => {
+test('old keys are removed first, up to the given number at a time, and younger keys stay', async () => {
   const keyOf = (name: string) => ({ ...key, keyHash: Buffer.from(name) });
   for (const [index, name] of ['b', 'a', 'c', 'd'].entries())
     await claim(BODY, NOW_MS + index, keyOf(name));

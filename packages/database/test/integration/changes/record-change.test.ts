@@ -80,7 +80,7 @@ async function rowsOf(accountId: number): Promise<Row[]> {
 }
 
 describe('a recorded change', () => {
-  test('says what changed, who did it and by which call', async () => {
+  test('has the changed values, the actor and the call', async () => {
     const accountId = await openAccount();
     expect(await rename(accountId, 'A', 'B')).toBe(1);
     expect(await rowsOf(accountId)).toMatchObject([
@@ -122,7 +122,7 @@ describe('a recorded change', () => {
     expect((await rowsOf(accountId)).map((row) => row.auditLogId)).toEqual([1, 2]);
   });
 
-  test('that changes nothing is not recorded', async () => {
+  test('with equal values is not recorded', async () => {
     const accountId = await openAccount();
     expect(await rename(accountId, 'A', 'A')).toBeUndefined();
     expect(await rowsOf(accountId)).toEqual([]);

@@ -11,7 +11,7 @@ test.each([
   ['as it is', 0],
   ['an hour ahead', HOUR_MS],
   ['an hour behind', -HOUR_MS],
-])('a clock %s is found to be so, whatever the time zone of the session', async (_, aheadMs) => {
+])('a clock %s is measured as such, in any time zone of the session', async (_, aheadMs) => {
   const { database } = await createTestDatabase('Asia/Kathmandu');
   const found = await measureClock(database, {
     now: () => Date.now() + aheadMs,

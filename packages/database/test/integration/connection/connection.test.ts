@@ -49,7 +49,7 @@ test('an answer that does not come in the time of its statement ends its connect
   await endInPostgres(testDatabase.database, pid);
 });
 
-test('a statement that is answered in time keeps its connection, and its own failure is told as it is', async () => {
+test('a statement that is answered in time keeps its connection and fails with its own error', async () => {
   const database = openOneConnection(await createTestDatabase());
   const pid = await pidOf(database);
   await expect(sql`${answeredWithin(600_000)} select 1 / 0`.execute(database)).rejects.toThrow(
@@ -59,7 +59,7 @@ test('a statement that is answered in time keeps its connection, and its own fai
 });
 
 // A reader that only goes away would leave a backend that waits, and come again with another.
-test('where all statements are short, Postgres itself ends one that waits for a lock, and the connection goes on', async () => {
+test('if all statements are short, Postgres ends a statement that waits for a lock, and the connection stays', async () => {
   const testDatabase = await createTestDatabase();
   const database = openOneConnection(testDatabase, 2_000);
   const pid = await pidOf(database);
@@ -73,7 +73,7 @@ test('where all statements are short, Postgres itself ends one that waits for a 
 });
 
 // As after a failover in which the old primary goes on as a replica and keeps its connections.
-test('a connection on which nothing may be written is left, also by a transaction, whose failure says what it is', async () => {
+test('a read-only connection is closed, also by a transaction, and the failure counts as a database that is away', async () => {
   const database = openOneConnection(await createTestDatabase());
   const write = (to: DatabaseOrTransaction) =>
     sql`update installation set shard_count = shard_count`.execute(to);
@@ -127,7 +127,7 @@ test.runIf(existsSync(SOCKETS_FILE))(
 );
 
 // `set` waited without an end, and kept its place in the pool.
-test('a connection that is made, and never told its limits, ends, and the next statement makes another', async () => {
+test('a connection that does not get its limits in time ends, and the next statement makes another', async () => {
   const { url } = await createTestDatabase();
   const pooler = await startSessionPooler(url, (clientCount) =>
     clientCount > 1 ? 'session' : 'silent',

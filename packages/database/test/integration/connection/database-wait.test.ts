@@ -56,7 +56,7 @@ test('a Postgres that goes away in the middle of the start is waited for again, 
   ]);
 });
 
-test('what is wrong with the start itself ends it', async () => {
+test('an error of the start itself ends the start', async () => {
   const { url } = await createTestDatabase();
   const { joined } = startWaiting(url, () => Promise.reject(new Error('another schema')));
   await expect(joined).rejects.toThrow('another schema');

@@ -18,7 +18,7 @@ test('without a pooler, and behind one that gives each connection a session of i
   expect(await judgeSessions({ ...APPLICATION, url: await startPooler('session') })).toBe('kept');
 });
 
-test('a pooler that gives each transaction another session ends the start, with what to do', async () => {
+test('a pooler that gives each transaction another session ends the start with advice', async () => {
   const url = await startPooler('transaction');
   await expect(requireKeptSessions({ ...APPLICATION, url })).rejects.toEqual(
     expect.objectContaining({

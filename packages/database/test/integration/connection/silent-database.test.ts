@@ -67,7 +67,7 @@ test('a statement whose answer is lost fails as away while Postgres is idle agai
   expect(await asked).toBe(true);
 });
 
-test('a statement fails as away where nothing of Postgres is reached any more', async () => {
+test('a statement fails as away if Postgres can no longer be reached', async () => {
   const { database, proxy } = await startWorld();
   await pidOf(database);
   proxy.hold();

@@ -43,7 +43,7 @@ const balance = async (nowMs = NOW_MS) => {
   return [view.totalAvailable, view.reserved];
 };
 
-test('what is held cannot be spent by others; what is not used of it goes back', async () => {
+test('held credits cannot be spent by others, and the unused part goes back', async () => {
   await grant(10, 'a');
   expect(await hold(7, 'job:1')).toEqual({ outcome: 'held' });
   expect(await balance()).toEqual([3, 7]);
@@ -88,7 +88,7 @@ test('one fact is held for once, and the same again after its end is no new hold
   expect(await balance()).toEqual([6, 0]);
 });
 
-test('a hold that nobody ends is found when its time is over, and credits whose own time is over do not come back', async () => {
+test('a hold without an end is found when its time is over, and expired credits do not come back', async () => {
   await grant(5, 'ends', NOW_MS + 30_000);
   await grant(5, 'stays');
   await hold(8, 'job:1');

@@ -84,7 +84,7 @@ test('I3: one fact grants once and debits once, however often and at the same ti
   await expectLedgerToAgree();
 });
 
-test('I10: a debit is refunded up to what it took, once a fact, to the grants it came from', async () => {
+test('I10: a debit is refunded up to its amount, once a key, to its own grants', async () => {
   await grant({ amount: 5, key: 'a', pool: 'goodwill', expiresAtMs: NOW_MS + 1_000 });
   await grant({ amount: 5, key: 'b' });
   await debit(8, 'preview:1');
@@ -105,7 +105,7 @@ test('I10: a debit is refunded up to what it took, once a fact, to the grants it
   await expectLedgerToAgree();
 });
 
-test('I10: nor more where the database orders texts as a language does', async () => {
+test('I10: a debit is refunded only up to its amount, even if the database sorts texts by language', async () => {
   // There `;` comes before `:`. It is how most servers are set up.
   await sql`
     alter table credit_transactions alter column transaction_key type text collate "en-x-icu"`.execute(
@@ -121,7 +121,7 @@ test('I10: nor more where the database orders texts as a language does', async (
   await expectLedgerToAgree();
 });
 
-test('I9: what ends is written down once, and never what was bought', async () => {
+test('I9: expired credits are recorded once, and purchased credits do not expire', async () => {
   await grant({ amount: 5, key: 'month', pool: 'monthly_allowance', expiresAtMs: NOW_MS });
   await grant({ amount: 7, key: 'bought' });
   const expire = () =>
@@ -134,7 +134,7 @@ test('I9: what ends is written down once, and never what was bought', async () =
   await expectLedgerToAgree();
 });
 
-test('the ledger cannot be rewritten, and a pool cannot be brought below nothing by hand either', async () => {
+test('the ledger cannot be rewritten, and a statement by hand cannot make a pool negative', async () => {
   await grant({ amount: 5, key: 'a' });
   await expect(sql`update credit_entries set amount = 9`.execute(database)).rejects.toThrow(
     /insert only/,
@@ -206,7 +206,7 @@ describe('a grant whose price went back', () => {
     await expectLedgerToAgree();
   });
 
-  test('is taken back once, whatever comes later', async () => {
+  test('is taken back once, and a later refund does not restore its credits', async () => {
     await grant({ amount: 5, key: 'a' });
     await debit(2, 'preview:1');
     const taken = await Promise.all([reverse('a'), reverse('a'), reverse('a')]);
@@ -227,7 +227,7 @@ describe('a grant whose price went back', () => {
     await expectLedgerToAgree();
   });
 
-  test('that there is not changes nothing', async () => {
+  test('that does not exist changes no balance and does not block a later grant of that name', async () => {
     await grant({ amount: 5, key: 'a' });
     expect(await reverse('b')).toBe(0);
     expect(await available()).toBe(5);

@@ -107,7 +107,7 @@ describe('an event', () => {
     ]);
   });
 
-  test('is kept with any text that JSON can say', async () => {
+  test('is kept with any text that JSON can hold', async () => {
     const webhookId = await makeWebhook();
     const data = {
       'quo"te': 'back\\slash {brace}, NULL \u0000 \ud800 ümlaut 🎉',
@@ -118,7 +118,7 @@ describe('an event', () => {
     expect((JSON.parse(row?.body ?? '') as { data: unknown }).data).toEqual(data);
   });
 
-  test('of nobody costs nothing', async () => {
+  test('of a workspace without webhooks makes no delivery', async () => {
     expect(await appendDeliveries(database, [])).toEqual([]);
     expect(await appendDeliveries(database, [reportOf({ environmentId: 999_999 })])).toEqual([]);
   });
@@ -148,7 +148,7 @@ test('bodies that are long together are sent in parts, and logged in order for e
   ]);
 });
 
-test('what happens while a webhook is disabled is never logged for it', async () => {
+test('events from the disabled time of a webhook are not logged for it', async () => {
   const webhookId = await makeWebhook();
   const [before, meanwhile, after] = [reportOf(), reportOf(), reportOf()];
   await appendDeliveries(database, [before]);

@@ -101,7 +101,7 @@ test('attempts that are kept already are kept once, and those beside them too', 
   expect(rows).toEqual([{ cursor_sequence: '3' }]);
 });
 
-test('a repetition under a fencing number that is no longer the lane’s writes nothing', async () => {
+test('a repetition under an outdated fencing number of the lane writes no progress', async () => {
   const stale = await claimNewLane();
   await recordProgressOfLanes(database, [reportOf(stale, 1)], NOW_MS);
   await sql`

@@ -52,7 +52,7 @@ const setLane = (change: string) =>
     database,
   );
 
-test('a lane that nobody holds and in which nothing waited is taken with its log', async () => {
+test('an idle lane without a holder is claimed together with its log', async () => {
   const [lane] = await logging(2);
   const lease = await findLane(database, { environmentId, webhookId });
   expect(lane?.claimed).toMatchObject({
@@ -71,7 +71,7 @@ test('a lane that nobody holds and in which nothing waited is taken with its log
   expect(await claimLane(database, { environmentId, webhookId }, 15_000, NOW_MS)).toBeUndefined();
 });
 
-test('what is handed over is what the log has', async () => {
+test('the deliveries that are handed over equal the deliveries of the log', async () => {
   await updateWebhook(database, environmentId, webhookId, { withContent: true }, NOW_MS);
   const events = [
     reportOf({ personId: 5, content: { content: 'Hello "\ud800' } }),
@@ -124,7 +124,7 @@ test('a lane of a closed account is not taken', async () => {
   expect((await logging(1))[0]?.claimed).toBeDefined();
 });
 
-test('without being asked nobody takes a lease, and none beyond the number asked for', async () => {
+test('an append takes leases only on request, and only up to the requested number', async () => {
   expect(await appendDeliveries(database, [reportOf()])).toEqual([
     { environmentId, webhookId, lastSequence: 1 },
   ]);
@@ -135,7 +135,7 @@ test('without being asked nobody takes a lease, and none beyond the number asked
   expect(taken).toHaveLength(2);
 });
 
-test('much, and what is about merged people, is left to be read from the log', async () => {
+test('many deliveries, and deliveries of merged people, are left to be read from the log', async () => {
   const [many] = await logging(HANDED_COUNT_MAX + 1);
   expect(many?.claimed).toBeDefined();
   expect(many?.deliveries).toBeUndefined();
@@ -182,7 +182,7 @@ test('of transactions that log at the same time one takes the lease, and the nex
   expect((await logging(1))[0]?.claimed?.fencing).toBe(2);
 });
 
-test('a transaction that is undone takes nothing', async () => {
+test('an undone transaction takes no lease', async () => {
   await database
     .transaction()
     .execute(async (transaction) => {

@@ -68,7 +68,7 @@ test('an account made after the demo gets an id of its own', async () => {
 });
 
 // Security: the demo keys are public knowledge.
-test('revoked demo keys open nothing until the workspace is seeded again', async () => {
+test('revoked demo keys are invalid until the workspace is seeded again', async () => {
   const { database } = await createTestDatabase();
   await seedDemoWorkspace(database);
   await revokeDemoCredentials(database);

@@ -77,7 +77,7 @@ async function untilGone(pid: number): Promise<void> {
 }
 
 test(
-  'what was written is there after a restart, on the same port',
+  'written data is there after a restart, on the same port',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const first = await start();
@@ -115,7 +115,7 @@ test(
 );
 
 test(
-  'it works in a folder that only we can enter, and leaves nothing behind when removed',
+  'the server works in a folder that only its owner can enter, and its removal deletes the data',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const closed = join(directory, 'closed');
@@ -166,7 +166,7 @@ test(
 );
 
 test(
-  'when it does not start, the error says so in its own words',
+  'if Postgres does not start, the error has the words of Postgres',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     await (await start()).stop();

@@ -96,7 +96,7 @@ describe('days', () => {
     expect(await dropOldDeliveries(database, day(5), 3)).toEqual({ dropped: [], reduced: [] });
   });
 
-  test('keep what a lane still owes, and what it tried beyond its cursor, and nothing else', async () => {
+  test('keep the unsent deliveries of a lane and its attempts beyond the cursor, and drop the rest', async () => {
     await makeDeliveryPartitions(database, day(0), 6);
     const healthy = await makeLane(6, 4, 24);
     const failing = await makeLane(6, 4, 5);
@@ -135,7 +135,7 @@ describe('days', () => {
     expect(await sequences('delivery_log', failing)).toEqual(range(21, 24));
   });
 
-  test('keep what a replay that runs has still to send, and by what it chooses, and nothing once it ended', async () => {
+  test('keep the remaining deliveries of a running replay, with the attempts that it chooses by, until it ends', async () => {
     await makeDeliveryPartitions(database, day(0), 6);
     const webhookId = await makeLane(6, 4, 24);
     const bystander = await makeLane(6, 4, 24);
@@ -169,7 +169,7 @@ describe('days', () => {
     expect(await sequences('delivery_log', webhookId)).toEqual(range(21, 24));
   });
 
-  test('without a partition lose nothing, and are cleared when they are old', async () => {
+  test('without a partition lose no deliveries, and are cleared when they are old', async () => {
     const webhookId = await makeLane(3, 2, 3);
     expect(await makeDeliveryPartitions(database, day(0), 3)).toBe(0);
     await dropOldDeliveries(database, day(10), 2);

@@ -103,7 +103,7 @@ const CASES: readonly Case[] = [
 ];
 
 test.each(CASES)(
-  '$kind: what the reconcile loop would take is due, by itself',
+  '$kind: the work that the reconciliation loop would take is due, by itself',
   async ({ kind, put, isFound, hasTime }) => {
     const { database, due } = await createWorld();
     expect(await due()).toEqual([]);
@@ -144,7 +144,7 @@ test('an export that has expired is due, so that its file is cleared away', asyn
   expect(await due(NOW_MS + 1)).toEqual(['exports']);
 });
 
-test('what is ended or idle is not read through: every part is found by its partial index', async () => {
+test('ended and idle work is not scanned, because a partial index finds every part', async () => {
   const { database } = await createWorld();
   await sql`
     insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)

@@ -43,7 +43,7 @@ const untilDeparted = (processIds: readonly number[]) =>
     WAIT,
   );
 
-test('a process is dead when its session has ended, and its workers of the broker are told', async () => {
+test('a process is dead when its session has ended, and its workers of the broker are listed', async () => {
   const living = await openSession();
   const killed = await openSession();
   const ids = [await newProcessId(living), await newProcessId(living)] as const;

@@ -49,7 +49,7 @@ async function listed(personId: number, limit: number): Promise<string[]> {
 }
 
 test.each([1, 2, 7, 100])(
-  'what came in one call is listed from its last to its first, in pages of %i',
+  'events of one call are listed from the last to the first, in pages of %i',
   async (limit) => {
     const person = 100 + limit;
     const ids = ['m', 'c', 'z', 'a', 'x', 'b', 'y'].map((letter) => `${letter}-${limit}`);
@@ -62,7 +62,7 @@ test.each([1, 2, 7, 100])(
   },
 );
 
-test('of a call of thousands of items too, whichever transaction applies which part', async () => {
+test('events of a call of thousands of items are listed in order, even if transactions apply its parts out of order', async () => {
   const ids = Array.from({ length: 3_500 }, (_, n) => `n-${(n * 7_919) % 3_500}`);
   const events = ids.map((id, flushIndex) => ({
     ...eventOf(2, id, AT_MS),
@@ -90,7 +90,7 @@ test('of two flushes of one millisecond that are applied together, the second on
   expect(await listed(4, 10)).toEqual(ids.toReversed());
 });
 
-test('what one operation made is listed in the order of our ids, and before what comes next', async () => {
+test('events of one operation are ordered by their ids, before the events of the next operation', async () => {
   const of = (id: string, flushIndex: number) => ({
     ...eventOf(5, id, AT_MS),
     envelopeNumber: 1,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { listIrregularIdentifiers } from '../../../src/people/irregular-identifiers.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
-test('whatever the doors cut at the ends of an identifier is found, page by page', async () => {
+test('an identifier with blanks at its ends and an email that is no address are found, page by page', async () => {
   const { database } = await createTestDatabase();
   const irregular = [
     ['email', ' ada@example.com'],

@@ -52,7 +52,7 @@ test('a visitor has one row, which moves to the week of its last write', async (
   expect(await listVisitors(database, [later])).toEqual([]);
 });
 
-test('the newest place is that of one workspace, and none where nobody wrote an attribute', async () => {
+test('the newest visitor place is found by workspace, and only for workspaces with visitors', async () => {
   await writeVisitors(database, {
     ...NONE,
     inserted: [

@@ -58,7 +58,7 @@ test('a replay from a time on begins behind the last row that is older, however 
   );
 });
 
-test('a replay about a person is about nobody whose name only Unicode takes for the same', async () => {
+test('a replay for a person leaves out people whose names are equal only by Unicode rules', async () => {
   const lane = { environmentId: 1, webhookId: ++webhookCount };
   const people = [
     { email: 'adak@example.com', id: 'k' },

@@ -12,7 +12,7 @@ import { createTestDatabase } from '../../../src/testing/testing.ts';
 const isOnCitus = inject('testNodeUrls').length > 1;
 
 test.skipIf(isOnCitus)(
-  'a Postgres without Citus keeps its tables, and its queues where they are',
+  'a Postgres without Citus distributes no tables and may keep its queues',
   async () => {
     const { database } = await createTestDatabase();
     expect(await isDistributed(database)).toBe(false);
@@ -32,7 +32,7 @@ test('queues in the tables of a coordinator are refused, and the setting is name
 });
 
 test.runIf(isOnCitus)(
-  'tables with rows are distributed with them, what is there already is left alone',
+  'tables are distributed with their rows, and distributed tables stay as they are',
   async () => {
     const { database } = await createTestDatabase();
     expect(await distribute(database)).toEqual([]);

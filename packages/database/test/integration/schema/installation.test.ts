@@ -18,7 +18,7 @@ test.each([
   ['is away', () => 'postgres://sluice@127.0.0.1:0/sluice', /DATABASE_URL.*127\.0\.0\.1/],
   ['has no such database', () => nowhere(), /DATABASE_URL.*"nowhere" does not exist/],
 ])(
-  'a process that is started while Postgres %s is told which setting to look at',
+  'a process that starts while Postgres %s reports the setting to check',
   async (_, url, message) => {
     const database = createDatabase({
       url: url(),

@@ -24,7 +24,7 @@ const RELEASE_4 = {
   '9003_contract': step('alter table users drop column nickname', '9002_unused'),
 };
 
-test('a schema that is ahead by what only adds serves old and new code', async () => {
+test('a schema that is ahead only by additions serves old and new code', async () => {
   const { database } = await createTestDatabase();
   const begun: string[] = [];
   const migrated = await migrate(database, RELEASE_2, (name) => void begun.push(name));
@@ -34,7 +34,7 @@ test('a schema that is ahead by what only adds serves old and new code', async (
   await expect(checkSchema(database, Object.keys(RELEASE_2))).resolves.toBeUndefined();
 });
 
-test('code that needs what was not run yet does not start, and is told to migrate', async () => {
+test('code that is ahead of the schema does not start, and the error asks for a migration', async () => {
   const { database } = await createTestDatabase();
   await expect(checkSchema(database, Object.keys(RELEASE_3))).rejects.toMatchObject({
     code: 'MIGRATION_MISMATCH',
@@ -57,7 +57,7 @@ test('a schema from which something was taken away refuses code that still uses 
   await expect(checkSchema(database, Object.keys(RELEASE_4))).resolves.toBeUndefined();
 });
 
-test('an older version that migrates again changes nothing', async () => {
+test('an older version that migrates again leaves the schema as it is', async () => {
   const { database } = await createTestDatabase();
   await migrate(database, RELEASE_2);
   expect(await migrate(database, RELEASE_1)).toEqual([]);

@@ -57,7 +57,7 @@ test('every unique key of a tenant’s table has the tenant in it, and every pri
   ).toBeGreaterThan(30);
 });
 
-test('a reference stays with the tenant or goes to the installation, and none enters or leaves the nodes', async () => {
+test('a reference stays within a tenant or leads to the installation, and connects only tables of the same place', async () => {
   const { rows } = await sql<ForeignKey>`
     select t.relname as table, f.relname as target,
            array(select attname from unnest(c.conkey) with ordinality as k (attnum, place)

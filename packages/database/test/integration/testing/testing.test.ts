@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 
-test('each test database is migrated, and what is written to one is not in another', async () => {
+test('each test database is migrated and separate from the others', async () => {
   const first = await createTestDatabase();
   const second = await createTestDatabase();
   await sql`insert into accounts (name) values ('only in the first')`.execute(first.database);
@@ -25,7 +25,7 @@ test('a client that a test forgets to close is named', async () => {
   await expect(forgetful.drop()).rejects.toThrow('forgotten');
 });
 
-test('the command that opens kept databases makes none where a folder holds none', async () => {
+test('the command for kept databases fails for a folder without databases and makes no files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-nothing-kept-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const script = new URL('../../../../../scripts/open-test-database.ts', import.meta.url);

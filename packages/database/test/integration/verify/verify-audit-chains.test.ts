@@ -87,7 +87,7 @@ async function findings(): Promise<string[]> {
   return found.map(({ message }) => message);
 }
 
-test('a chain that nobody touched is found whole, with its progress', async () => {
+test('an untouched chain is valid, and the check reports its progress', async () => {
   const progress: number[][] = [];
   const verified = await verifyAuditChain(database, accountId, (done, all) =>
     progress.push([done, all]),
@@ -96,7 +96,7 @@ test('a chain that nobody touched is found whole, with its progress', async () =
   expect(progress).toEqual([[COUNT, COUNT]]);
 });
 
-test('what is found does not depend on where pages end, and each page is progress', async () => {
+test('the findings do not depend on the page size, and each page reports progress', async () => {
   await tamper(
     sql`delete from audit_logs where account_id = ${accountId} and audit_log_id in (4, 8)`,
     sql`update audit_logs set user_id = 8 where account_id = ${accountId} and audit_log_id = 6`,
@@ -118,7 +118,7 @@ test('what is found does not depend on where pages end, and each page is progres
   }
 });
 
-describe('what is found', () => {
+describe('the check finds', () => {
   test('a value that was altered, in any column', async () => {
     const { rows } = await sql<{ name: string; type: string }>`
       select column_name as name, data_type as type from information_schema.columns
@@ -200,7 +200,7 @@ describe('what is found', () => {
     expect(await findings()).toContain(`entries after ${COUNT} were put in`);
   });
 
-  test('an entry with a hash made to fit what was altered', async () => {
+  test('an entry with a hash that fits its altered values', async () => {
     // Entry 4 as a chain of its own would have it: right by itself, but not the one that entry 5 follows.
     const forged = ++accountId;
     await sql`insert into accounts (account_id, name) values (${forged}, 'A')`.execute(database);
@@ -265,7 +265,7 @@ const run = (databaseUrl: string) =>
     (error: { code: number; stdout: string; stderr: string }) => error,
   );
 
-test('the command ends with 0 when all is well, and with 1 and what differs when not', async () => {
+test('the command ends with 0 for a valid log, and with 1 and the difference for an altered log', async () => {
   await sql`truncate audit_chains cascade`.execute(database);
   await rename(1);
   expect(await run(url)).toMatchObject({

@@ -70,7 +70,7 @@ describe('a webhook', () => {
     expect(await insertWebhook(database, 999, settings)).toBeUndefined();
   });
 
-  test("is nobody else's to see, change or delete", async () => {
+  test('is visible, changeable and deletable only in its own workspace', async () => {
     const { webhookId } = await make();
     expect(await findWebhook(database, 2, webhookId)).toBeUndefined();
     expect(await updateWebhook(database, 2, webhookId, { name: 'Mine' }, 0)).toBeUndefined();
@@ -85,7 +85,7 @@ describe('a webhook', () => {
     expect(await deleteWebhook(database, 1, Number.MAX_SAFE_INTEGER)).toBe(false);
   });
 
-  test('changes in what is given only', async () => {
+  test('changes only in the given fields', async () => {
     const { webhookId } = await make();
     const nowMs = Date.now() + 5_000;
     const changed = await updateWebhook(
@@ -156,7 +156,7 @@ describe('a failing lane', () => {
   });
 });
 
-test('a deleted webhook is gone at once, and what it left is cleared in steps', async () => {
+test('a deleted webhook is gone at once, and its rows are cleared in steps', async () => {
   const kept = await make(2);
   const { webhookId } = await make(2);
   await log(2, 25);

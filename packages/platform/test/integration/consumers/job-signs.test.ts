@@ -11,7 +11,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 const WAIT = { timeout: 12_000, interval: 10 };
 const logger = createLogger('test', 'silent');
 
-test('each queue hears its own signs; a lost connection is told of, and the next one hears again', async () => {
+test('each queue hears its own signs, learns of a lost connection, and hears signs on the next one', async () => {
   const { database, url } = await createTestDatabase();
   const pool = openQueuePool({ databaseUrl: url, logger }, { listenerCount: 1 });
   const signs = new JobSigns(pool);

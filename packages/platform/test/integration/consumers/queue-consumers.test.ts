@@ -37,7 +37,7 @@ async function consume(
 }
 
 // Several workers share a shard: without its limit they would apply one person's calls side by side.
-test('a Redis that comes back without its data is told again that a shard goes one at a time', async () => {
+test('a Redis that comes back without its data gets the concurrency limit of its shards again', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-redis-'));
   const first = await startRedisServer({ directory });
   const { port } = first;
@@ -120,7 +120,7 @@ test('so is one node of a Cluster', async () => {
   await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
 }, 60_000);
 
-test('a try that does not end is told once, and the queue counts as stuck', async () => {
+test('a try that does not end is reported once, and its queue counts as stuck', async () => {
   let letGo = () => {};
   const held = new Promise<void>((resolve) => (letGo = resolve));
   const hung: string[] = [];

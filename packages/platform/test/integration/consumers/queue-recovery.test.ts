@@ -152,7 +152,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     }
   });
 
-  test('lanes are woken, and tasks, by those that were opened while the broker was away', async () => {
+  test('lanes and tasks are woken by clients that were opened while the broker was away', async () => {
     proxy.cut();
     const late = await openProducer(proxied, 500);
     const things = { queue: 'things', keyOf: (thing: string) => thing };

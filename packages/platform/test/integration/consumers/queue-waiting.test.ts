@@ -79,25 +79,28 @@ async function onPostgres(): Promise<Broker> {
 test.each([
   ['redis', onRedis],
   ['postgres', onPostgres],
-])('%s: in order, and what somebody has taken meanwhile is left to them', async (_, open) => {
-  const { options, waiting, takeNext, has } = await open();
-  expect(await waiting.list(4)).toEqual([]);
-  const producer = await openProducer(options);
-  onTestFinished(() => producer.close());
-  const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
-  for (const id of ids)
-    await producer.addCommitBatches([{ shard: 0, envelope: { id, operations: [] } }]);
-  const listed = async (count: number) => (await waiting.list(count)).map(({ id }) => id);
-  expect(await listed(2)).toEqual(ids.slice(0, 2));
-  expect(await listed(9)).toEqual(ids);
+])(
+  '%s: batches are listed in order, and a batch that a worker has taken stays with the worker',
+  async (_, open) => {
+    const { options, waiting, takeNext, has } = await open();
+    expect(await waiting.list(4)).toEqual([]);
+    const producer = await openProducer(options);
+    onTestFinished(() => producer.close());
+    const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
+    for (const id of ids)
+      await producer.addCommitBatches([{ shard: 0, envelope: { id, operations: [] } }]);
+    const listed = async (count: number) => (await waiting.list(count)).map(({ id }) => id);
+    expect(await listed(2)).toEqual(ids.slice(0, 2));
+    expect(await listed(9)).toEqual(ids);
 
-  expect(await takeNext()).toBe('envelope-a');
-  await waiting.remove(['envelope-a', 'envelope-b', 'envelope-d', 'envelope-of-nobody']);
-  expect(await listed(9)).toEqual(['envelope-c', 'envelope-e']);
-  const left = await Promise.all(ids.map(has));
-  expect(ids.filter((_id, place) => left[place])).toEqual([
-    'envelope-a',
-    'envelope-c',
-    'envelope-e',
-  ]);
-});
+    expect(await takeNext()).toBe('envelope-a');
+    await waiting.remove(['envelope-a', 'envelope-b', 'envelope-d', 'envelope-of-nobody']);
+    expect(await listed(9)).toEqual(['envelope-c', 'envelope-e']);
+    const left = await Promise.all(ids.map(has));
+    expect(ids.filter((_id, place) => left[place])).toEqual([
+      'envelope-a',
+      'envelope-c',
+      'envelope-e',
+    ]);
+  },
+);

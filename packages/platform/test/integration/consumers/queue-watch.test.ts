@@ -70,7 +70,7 @@ test('a worker whose loop has ended is replaced at the next look, and the queue 
   expect(watch.report().replacedWorkers).toBe(1);
 });
 
-test('a worker that takes nothing though jobs wait is replaced after the stall time, not before', async () => {
+test('a worker that leaves waiting jobs is replaced after the stall time, and not before', async () => {
   let nowMs = 1_000_000;
   const { workers, processed, watch } = watchOne(() => nowMs, 'first hangs');
   await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
@@ -111,7 +111,7 @@ test('a job that was long in another process counts as waiting from when it was 
 });
 
 // As with a full memory of Redis: the taking of a job is refused, for any worker.
-test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
+test('a queue that makes no progress after repeated replacements of its workers is reported as stuck', async () => {
   let nowMs = 1_000_000;
   const { workers, watch } = watchOne(() => nowMs, 'hang');
   await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
@@ -123,7 +123,7 @@ test('a queue whose workers are replaced again and again and take nothing is tol
   expect(watch.report()).toMatchObject({ stuckQueues: [NAME], replacedWorkers: 2 });
 });
 
-test('nothing queued, nothing in progress: one look in two thirds of the stall time, until something happens', async () => {
+test('an idle queue is looked at once in two thirds of the stall time, until something happens', async () => {
   let nowMs = 1_000_000;
   const { watch } = watchOne(() => nowMs, 'first hangs');
   const readHeads = vi.spyOn(broker.redis, 'lindex');

@@ -131,7 +131,7 @@ test('two processes that wake the same lanes in opposite order, while those run,
   expect(rows).toEqual([{ deadlocks: 0 }]);
 });
 
-test('a connection that is cut in the middle: what was told as done is there, the rest fails and may be woken again', async () => {
+test('after a connection is cut, the confirmed wake-ups are stored, and the failed ones can be repeated', async () => {
   const proxy = await startTcpProxyTo(broker.databaseUrl);
   const producer = await open(proxy.url);
   const told = new Set<number>();

@@ -56,20 +56,23 @@ test.each([
       ['lpush', 'active', 'other'],
     ],
   ],
-] as const)('leaves in a queue that %s what BullMQ leaves', async (_, preparations) => {
-  for (const toKey of [keyOf, (part: string) => own.toKey(part)])
-    for (const [command, part, ...rest] of preparations)
-      await broker.redis.call(command, toKey(part), ...rest);
+] as const)(
+  'an added batch leaves the same data as BullMQ in a queue that %s',
+  async (_, preparations) => {
+    for (const toKey of [keyOf, (part: string) => own.toKey(part)])
+      for (const [command, part, ...rest] of preparations)
+        await broker.redis.call(command, toKey(part), ...rest);
 
-  for (const id of ['envelope-a', 'envelope-b', 'envelope-a']) {
-    await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
-    await addToOwn(id);
-  }
+    for (const id of ['envelope-a', 'envelope-b', 'envelope-a']) {
+      await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
+      await addToOwn(id);
+    }
 
-  const left = await readQueue(keyOf);
-  expect(left.jobs).toHaveLength(2);
-  expect(left).toEqual(await readQueue((part) => own.toKey(part)));
-});
+    const left = await readQueue(keyOf);
+    expect(left.jobs).toHaveLength(2);
+    expect(left).toEqual(await readQueue((part) => own.toKey(part)));
+  },
+);
 
 // From Redis 7.2 on, `WAIT` on a new connection confirms a read-only command at once.
 test('a commit batch that is there already is a write too, which replicas can be asked for', async () => {
@@ -93,7 +96,7 @@ test('a commit batch that is there already is a write too, which replicas can be
   expect(await producer.commitBatchCounts()).toEqual([1]);
 });
 
-test('several together leave what they leave one by one', async () => {
+test('several batches together leave the same data as the batches one by one', async () => {
   const ids = ['envelope-a', 'envelope-b', 'envelope-c'];
   await broker.producer.addCommitBatches(
     ids.map((id) => ({ shard: 0, envelope: commitBatch(id) })),

@@ -6,7 +6,7 @@ import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import { expect, onTestFinished, test } from 'vitest';
 
 // It waited without an end, and kept its place in the pool.
-test('a connection that is made, and never told its schema, ends, and so does its statement', async () => {
+test('a connection that does not get its schema in time ends with its statement', async () => {
   const { url } = await createTestDatabase();
   const pooler = await startSessionPooler(url, (clientCount) =>
     clientCount > 1 ? 'session' : 'silent',
@@ -24,7 +24,7 @@ test('a connection that is made, and never told its schema, ends, and so does it
   ]);
 });
 
-test('the connections of the queues are told from the others of their process', async () => {
+test('the connections of the queues have an application name of their own', async () => {
   const { url } = await createTestDatabase();
   const logger = createLogger('test', 'silent');
   const options = { databaseUrl: url, applicationName: 'sluice-worker', logger };

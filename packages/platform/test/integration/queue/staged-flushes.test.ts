@@ -72,14 +72,14 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     return count;
   };
 
-  test('a flush is added at once while every intake says that its disk is empty', async () => {
+  test('a flush is added at once while every intake reports an empty disk', async () => {
     await report('one');
     await report('two');
     expect(await producer.addFlush(flush('a'))).toBe('added');
     expect(await added()).toBe(1);
   });
 
-  test('while an intake has something on its disk, none is added, whoever sends it', async () => {
+  test('while an intake has batches on its disk, a flush of any intake is held', async () => {
     await report('one');
     const { nowMs } = await report('two');
     await report('two', nowMs);
@@ -137,7 +137,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await added()).toBe(2);
   });
 
-  test('nothing earlier is left without an intake, and where all of them have told so; not while one has or may have', async () => {
+  test('the stage is empty without intakes or if all report empty disks, and not while one may have batches', async () => {
     expect(await producer.stage.isEmpty()).toBe(true);
     const { nowMs } = await report('one');
     expect(await producer.stage.isEmpty()).toBe(true);
@@ -161,7 +161,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await producer.stage.readClock()).toBeGreaterThan(nowMs);
   });
 
-  test('a new flush is told to wait where the last staged ones are about to be moved', async () => {
+  test('a new flush waits if the last staged flushes are about to be moved', async () => {
     await report('one');
     await put('a');
     expect(await producer.addFlush(flush('b'))).toBe('ending');
@@ -169,14 +169,14 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await producer.addFlush(flush('b'))).toBe('added');
   });
 
-  test('a report that arrives after the end of its own lease renews nothing', async () => {
+  test('a report that arrives after the end of its own lease does not renew it', async () => {
     const { nowMs } = await report('one', undefined, { leaseMs: 50 });
     await vi.waitUntil(async () => (await producer.addFlush(flush('a'))) === 'held', WAIT);
     await report('one', undefined, { leaseEndMs: nowMs + 50 });
     expect(await producer.addFlush(flush('a'))).toBe('held');
   });
 
-  test('a lease is renewed while it holds and nothing is told, and not after', async () => {
+  test('a lease is renewed without a report while it holds, and not after its end', async () => {
     const { nowMs } = await report('one');
     expect(await producer.stage.renew('one', nowMs + 2_000)).toBe(true);
     const startedAtMs = performance.now();

@@ -56,7 +56,7 @@ test.each([
   ['appendfsync', 'no'],
   ['no-appendfsync-on-rewrite', 'yes'],
   ['maxmemory-policy', 'allkeys-lru'],
-])('with %s %s nothing is added, until it is set right', async (name, value) => {
+])('with %s %s batches are refused until the setting is right', async (name, value) => {
   await redis.config('SET', name, value);
   await open(true);
   for (const adding of [() => add('one'), stageOne])
@@ -81,7 +81,7 @@ test.each([
   expect(producer.durabilityRefusal(await producer.durability())).toBeUndefined();
 });
 
-test('where the loss is accepted everything is added', async () => {
+test('if the loss is accepted, every batch is added', async () => {
   await redis.config('SET', 'appendonly', 'no');
   await open(false);
   await add('one');
@@ -101,7 +101,7 @@ test('a server that comes back with other settings is looked at again', async ()
   expect(await queuedCount()).toBe(1);
 });
 
-test('a server that hides its settings gets what is added', async () => {
+test('a server that hides its settings still gets batches', async () => {
   await redis.config('SET', 'appendfsync', 'everysec');
   await redis.call('ACL', 'SETUSER', 'default', '-config');
   await open(true);

@@ -31,7 +31,7 @@ async function holdMuch(redis: Redis): Promise<void> {
   await redis.call('SETRANGE', 'held', HELD_BYTES, 'x');
 }
 
-test('what Redis leaves out of its comparison is left out here', () => {
+test('the memory use leaves out the memory that Redis leaves out of its comparison', () => {
   const answer =
     'used_memory:900\r\nused_memory_rss:5\r\nmaxmemory:1000\r\nmem_not_counted_for_evict:150\r\n';
   expect(memoryUseOf(answer)).toEqual({ usedBytes: 750, limitBytes: 1_000 });
@@ -78,7 +78,7 @@ describe('one Redis', () => {
       return fill;
     }, WAIT);
 
-  test('gets nothing more from its mark on, and again once it is five points below; without a bound it gets all', async () => {
+  test('refuses batches from its mark on, and accepts them again five points below it or without a bound', async () => {
     const producer = await open();
     expect(await producer.fill()).toEqual({ ratio: 0, isFull: false });
     await add(producer, 'a');
@@ -111,7 +111,7 @@ describe('one Redis', () => {
     expect(await producer.fill()).toMatchObject({ isFull: true });
   });
 
-  test('is found full by those who add, whom nobody tells', async () => {
+  test('is found full by the adds of a producer alone', async () => {
     const producer = await open();
     await boundAt(redis, 0.95);
     // The first of them goes through: the fill has not been read yet.
@@ -141,7 +141,7 @@ describe('one Redis', () => {
     const lookCount = async () =>
       Number(/^cmdstat_info:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1]);
 
-    test('it is looked at again after a part of what is kept free, and not before', async () => {
+    test('it is looked at again after a part of the free reserve is filled, and not before', async () => {
       const before = await lookCount();
       for (let added = 0; added < PART_BYTES / 2; added += 1_000) capacity.noticeAdded(1_000);
       // One is the question for the count itself.
@@ -151,7 +151,7 @@ describe('one Redis', () => {
       await vi.waitFor(() => expect(capacity.isFull).toBe(true), WAIT);
     });
 
-    test('and at once where an add failed', async () => {
+    test('it is looked at again at once after a failed add', async () => {
       capacity.noticeFailure();
       await vi.waitFor(() => expect(capacity.isFull).toBe(true), WAIT);
     });
@@ -167,7 +167,7 @@ describe('one Redis', () => {
       expect(capacity.isFull).toBe(false);
     });
 
-    test('one that does not tell stops nobody, is asked no more often, and is warned of once', async () => {
+    test('a Redis that hides its memory use blocks no producer, is not asked more often, and causes one warning', async () => {
       const told: unknown[] = [];
       const warned = new RedisCapacity({
         redis,

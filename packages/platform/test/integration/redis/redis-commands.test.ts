@@ -27,7 +27,7 @@ describe.each([
   ['adds', (url: string) => connectProducer(url, 5_000)],
   ['takes', async (url: string) => connectWorker(url)],
 ])('a connection that %s', (_, connect) => {
-  test('sends what is asked in one go in one write, also from microtasks, and answers each', async () => {
+  test('sends the commands of one turn in one write, also from microtasks, and answers each', async () => {
     const redis = await connect(server.url);
     try {
       await redis.ping();

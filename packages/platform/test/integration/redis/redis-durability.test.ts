@@ -68,7 +68,7 @@ describe('a write is confirmed', () => {
     ).rejects.toThrow('1 of 2 replicas confirmed within 50 ms');
   });
 
-  test('not where it failed itself', async () => {
+  test('not if the write itself failed', async () => {
     await expect(
       confirmation().confirm(() => Promise.reject(new Error('refused'))),
     ).rejects.toThrow('refused');
@@ -87,7 +87,7 @@ describe('a write is confirmed', () => {
   });
 });
 
-describe('what an acknowledgement is worth', () => {
+describe('the durability of an acknowledgement', () => {
   const SAFE = {
     appendonly: 'yes',
     appendfsync: 'always',
@@ -99,7 +99,7 @@ describe('what an acknowledgement is worth', () => {
       await redis.config('SET', name, value);
   };
 
-  test('is told safe where everything acknowledged is on disk', async () => {
+  test('is reported as safe if every acknowledged write is on disk', async () => {
     await setAll({});
     expect(await readRedisDurability(redis, 0)).toEqual({
       isSafe: true,
@@ -114,7 +114,7 @@ describe('what an acknowledgement is worth', () => {
     [{ appendfsync: 'no' }, 'loses about the last second'],
     [{ 'no-appendfsync-on-rewrite': 'yes' }, 'while the file was rewritten'],
     [{ 'maxmemory-policy': 'allkeys-lru' }, 'can be evicted'],
-  ])('is told unsafe with %j', async (settings, reason) => {
+  ])('is reported as unsafe with %j', async (settings, reason) => {
     await setAll(settings);
     expect(await readRedisDurability(redis, 0)).toEqual({
       isSafe: false,
@@ -151,7 +151,7 @@ describe('what an acknowledgement is worth', () => {
     description: expect.stringContaining('settings cannot be read'),
   };
 
-  test('is unknown where the settings are hidden', async () => {
+  test('is unknown if the settings are hidden', async () => {
     await setAll({});
     expect(await durabilityWithout('config')).toEqual(HIDDEN);
     await setAll({ appendfsync: 'everysec' });
@@ -163,7 +163,7 @@ describe('what an acknowledgement is worth', () => {
     [{ appendonly: 'no' }, 'loses everything since the last snapshot'],
     [{ 'maxmemory-policy': 'allkeys-lru' }, 'can be evicted'],
   ])(
-    'is told unsafe with %j where INFO says so and CONFIG is forbidden',
+    'is reported as unsafe with %j if INFO shows it and CONFIG is forbidden',
     async (settings, reason) => {
       await setAll(settings);
       expect(await durabilityWithout('config')).toEqual({

@@ -36,7 +36,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
 
   testQueue(() => Promise.resolve({ url: fleet.url, close: () => Promise.resolve() }));
 
-  test('a connection that is told to connect anew while it connects goes on', async () => {
+  test('a connection that has to connect anew while it connects goes on', async () => {
     const redis = connectWorker(fleet.url);
     redis.on('error', () => undefined);
     redis.once('connecting', () => setImmediate(() => reconnect(redis)));
@@ -44,7 +44,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
     redis.disconnect();
   });
 
-  test('nothing is added while one of its masters says that it loses what it confirms', async () => {
+  test('batches are refused while one of the masters reports that it loses confirmed writes', async () => {
     const producer = await openProducer(
       {
         databaseUrl: 'postgres://127.0.0.1:1/none',
@@ -106,7 +106,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       return consumers;
     };
 
-    test('takes nothing along that was confirmed, and workers go on by themselves', async () => {
+    test('loses no confirmed batch, and workers go on by themselves', async () => {
       const processed: string[] = [];
       const consumers = await consume(processed);
       const names: string[] = [];

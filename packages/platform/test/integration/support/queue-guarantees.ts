@@ -173,7 +173,7 @@ export function testQueue(
     expect(await producer.commitBatchCounts()).toEqual([1, 1]);
   });
 
-  test('what is not applied is told, also of what is in progress, and the heads of the queues change with each that is', async () => {
+  test('unapplied batches are listed, even in progress, and the queue heads change with each applied batch', async () => {
     const ids = ['envelope-a', 'envelope-b', 'envelope-c'];
     await producer.addCommitBatches(
       ids.map((id, index) => ({ shard: index === 2 ? 1 : 0, envelope: commitBatch(id) })),
@@ -257,7 +257,7 @@ export function testQueue(
     expect(woken).toEqual([lane, lane]);
   });
 
-  test('a lane can be woken at a time, and sooner than first said', async () => {
+  test('a lane can be woken at a given time, and sooner than first requested', async () => {
     const lane: LaneKey = { environmentId: 1, webhookId: 8 };
     const woken: LaneKey[] = [];
     await consume({

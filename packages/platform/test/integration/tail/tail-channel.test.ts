@@ -58,7 +58,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   afterAll(() => world.close());
 
   // `pg` warns once a process of a query that is sent while another runs, and version 9 will refuse it.
-  test('whatever is asked of a channel at once, its connection has one query at a time', async () => {
+  test('the connection of a channel has one query at a time, with any number of calls at once', async () => {
     const warnings: string[] = [];
     const hear = (warning: Error): void => void warnings.push(warning.message);
     process.on('warning', hear);
@@ -76,7 +76,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(warnings).toEqual([]);
   });
 
-  test('who listens to a topic hears it, in order and whole, until it no longer listens', async () => {
+  test('a listener gets the messages of its topic whole and in order, until it no longer listens', async () => {
     const [publisher, hearer] = [world.open(), world.open()];
     const heard: string[] = [];
     await hearer.listen('tail-1', (text) => heard.push(text));
@@ -95,7 +95,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(heard).not.toContain('unheard');
   });
 
-  test('a connection that breaks is made again, and what was listened to is heard again', async () => {
+  test('a connection that breaks is made again, and its topics are heard again', async () => {
     const [publisher, hearer] = [world.open(), world.open()];
     const heard: string[] = [];
     await hearer.listen('tail-3', (text) => heard.push(text));
@@ -108,7 +108,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 });
 
 // This end gets no sign of it: TCP sends the bytes again for a quarter of an hour.
-test('on postgres, a connection that gives no answer is made again, and none is waited for at the end', async () => {
+test('on postgres, a connection without answers is made again, and the end of a channel does not wait for one', async () => {
   const { url } = await createTestDatabase();
   const proxy = await startTcpProxyTo(url);
   onTestFinished(() => proxy.close());

@@ -32,7 +32,7 @@ async function withClient<Result>(
   }
 }
 
-test('what was confirmed is there after kill -9 and a start on the same folder and port', async () => {
+test('confirmed data is there after kill -9 and a start on the same folder and port', async () => {
   server = await startRedisServer({ directory });
   const { port } = server;
   await withClient(server.url, (client) => client.set('confirmed', 'yes'));
@@ -54,7 +54,7 @@ test.each([
   ['appendfsync', 'everysec', 'about the last second'],
   ['no-appendfsync-on-rewrite', 'yes', 'while the file was rewritten'],
   ['maxmemory-policy', 'allkeys-lru', 'can be evicted'],
-])('with %s %s it says what that costs', async (name, value, cost) => {
+])('with %s %s the server reports the possible loss', async (name, value, cost) => {
   server = await startRedisServer({ directory });
   const durability = await withClient(server.url, async (client) => {
     await client.config('SET', name, value);
@@ -67,7 +67,7 @@ test.each([
   });
 });
 
-test('one that cannot start says why, in its own words', async () => {
+test('a server that cannot start reports the reason in its own words', async () => {
   server = await startRedisServer({ directory });
   await expect(
     startRedisServer({ directory: join(directory, 'b'), port: server.port }),
