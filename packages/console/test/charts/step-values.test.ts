@@ -1,4 +1,4 @@
-/** The steps of a chart: one value each, however few the API has told of. */
+/** The steps of a chart: each step has one value, also if the API sent few values. */
 import { expect, test } from 'vitest';
 import { stepValues } from '../../src/charts/step-values.ts';
 

@@ -7,7 +7,7 @@ import {
   ROW_HEIGHT_PX,
 } from '../../src/deliveries/visible-rows.ts';
 
-test('what is seen is drawn with some rows around it, never more than the bar, at every place', () => {
+test('at every scroll position all visible rows are drawn, and never more rows than the maximum', () => {
   const rowCount = 100_000;
   const heightPx = 720;
   for (const scrollTop of [0, 1, 399, 40_000, 1_999_999, rowCount * ROW_HEIGHT_PX - heightPx]) {
@@ -22,7 +22,7 @@ test('what is seen is drawn with some rows around it, never more than the bar, a
   expect(drawnRows(5_000, 720, 0)).toEqual({ first: 0, end: 0 });
 });
 
-test('pages are those that have a row of the range', () => {
+test('the pages of a range are the pages with at least one of its rows', () => {
   expect(pagesOf({ first: 0, end: 50 }, 50)).toEqual([0]);
   expect(pagesOf({ first: 49, end: 51 }, 50)).toEqual([0, 1]);
   expect(pagesOf({ first: 100, end: 100 }, 50)).toEqual([]);

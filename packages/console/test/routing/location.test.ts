@@ -1,4 +1,4 @@
-/** The address of a screen: what it names, which parameters it keeps, and how it is written. */
+/** The address of a screen: its names, its text, and the parameters that it keeps. */
 import { expect, test } from 'vitest';
 import { linkTo, matchPath, readQuery, segment, writeQuery } from '../../src/routing/location.ts';
 
@@ -15,7 +15,7 @@ test.each(['/events', '/events/', '/events/%', '/events/a/b', '/other/a'])(
   },
 );
 
-test('an id survives its address, whatever it holds', () => {
+test('an id with any characters comes back unchanged from its address', () => {
   for (const id of ['a/b', '../x', '?q#h', 'ä 😀', '%2F', '\u0000'])
     expect(matchPath('/events/:id', `/events/${segment(id)}`)).toEqual({ id });
 });

@@ -1,4 +1,4 @@
-/** Samples are programs: those of the languages that are here are run, and send what the page shows. */
+/** Code samples are programs. The tests run the samples of each installed language and read the requests that they send. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import {
 } from '../../src/sentences/code-samples.ts';
 
 const run = promisify(execFile);
-/** What no quoting of a language may break. */
+/** A value that the quoting of every language must keep intact. */
 const HOSTILE = {
   text: `it's "quoted" \\ \`grave\` #{1} \${x} $HOME """ \u00fc\u{1F600}\n\ttab`,
   none: null,
@@ -56,7 +56,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** How a sample is run. Of the other languages there is no runtime wherever the tests run. */
+/** Command that runs a sample. Not every test machine has a runtime of the other languages. */
 const RUNNERS: Partial<Record<SampleLanguage, (file: string) => [string, string[]]>> = {
   curl: (file) => ['bash', [file]],
   node: (file) => [process.execPath, [file]],
@@ -112,7 +112,7 @@ test('no sample has a key, and each names the variable that has it', () => {
   }
 });
 
-test('what a language reads within a text is escaped', () => {
+test('the samples in Java, Go, Ruby and PHP escape or quote the special characters of a body', () => {
   const call = {
     method: 'POST',
     url: 'https://a.example/?q=it%27s',

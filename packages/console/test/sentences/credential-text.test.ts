@@ -1,4 +1,4 @@
-/** Which credentials a form sends: empty fields keep what is stored, and a secret goes to no other server by itself. */
+/** Credentials that a form sends: an empty field keeps the stored value, and another server gets only a newly typed secret. */
 import { expect, test } from 'vitest';
 import {
   changedCredentials,
@@ -70,7 +70,7 @@ test.each<[string, Partial<TypedCredentials>, object]>([
   expect(changedCredentials({ ...AS_STORED, ...typed }, STORED, false)).toEqual(sent);
 });
 
-test('an untouched form of a new webhook sends none of them', () => {
+test('an untouched form of a new webhook sends no credentials', () => {
   expect(changedCredentials(UNTOUCHED, undefined, false)).toEqual({});
 });
 
@@ -82,7 +82,7 @@ test('the OAuth2 client goes to another server with its secret typed again alone
   });
 });
 
-test('the line of a webhook names what it has, and nothing where it has none', () => {
+test('the line of a webhook names its credentials, and is empty without credentials', () => {
   expect(credentialText(STORED)).toBe(
     'client certificate CN=one, until 2027-01-15; authority CN=one and CN=two; OAuth2 client shop',
   );

@@ -1,4 +1,4 @@
-/** The names of the columns, by whichever separator the file has; the import itself reads the file anew. */
+/** Column names in the head of a file, with any separator. The import itself reads the file anew. */
 import { expect, test } from 'vitest';
 import { columnsOf } from '../../src/sentences/csv-head.ts';
 
@@ -9,7 +9,7 @@ test.each([
   ['a|b|c,d', ['a', 'b', 'c,d']],
   ['\uFEFF"a" , "b"', ['a', 'b']],
   ['one', ['one']],
-  // Packed, or in another encoding: nothing is claimed of it.
+  // Packed, or in another encoding: the page shows no column names.
   ['\u001f\uFFFD\u0008', []],
   ['a\u0000,\u0000b\u0000', []],
 ])('%j', (head, columns) => {

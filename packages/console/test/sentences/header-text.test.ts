@@ -1,4 +1,4 @@
-/** Headers of a webhook as lines of a form: what is sent of them, and what is not taken for a header. */
+/** Headers of a webhook as lines of a form: the changes that it sends, and lines that are not headers. */
 import { expect, test } from 'vitest';
 import { changedHeaders, headerLines, headersOf } from '../../src/sentences/header-text.ts';
 
@@ -20,7 +20,7 @@ test.each(['authorization', ': value', 'x-team: a\nX-Team: b', 'x-team: a\nx-tea
   },
 );
 
-test('what is not changed stays, the last one that is removed is removed, and no value goes to another server', () => {
+test('unchanged headers stay, an emptied form removes them, and a stored value never goes to another server', () => {
   const shown = headerLines(STORED);
   expect(changedHeaders(shown, shown, false)).toEqual({});
   expect(changedHeaders('', shown, false)).toEqual({ headers: {} });

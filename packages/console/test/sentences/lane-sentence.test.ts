@@ -1,4 +1,4 @@
-/** The sentence of a webhook says what its deliveries wait for, with the number and the time. */
+/** The sentence of a webhook: the reason why its deliveries wait, with the number and the time. */
 import { expect, test } from 'vitest';
 import { laneSentence, type LaneState } from '../../src/sentences/lane-sentence.ts';
 
@@ -76,7 +76,7 @@ test.each([
   expect(laneSentence(state, NOW_MS)).toMatchObject({ tone, text });
 });
 
-test('what comes next has its time and how long that is', () => {
+test('the next try has its time and its wait, and a refused address is explained', () => {
   expect(laneSentence(failing({}), NOW_MS).more).toBe(
     'Next try in 59 min, at 2026-11-25 18:44:00 UTC. Given up on 2026-12-02 17:37:10 UTC.',
   );

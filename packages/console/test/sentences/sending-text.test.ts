@@ -1,4 +1,4 @@
-/** How a webhook is sent to, in words and in the choices of its form. */
+/** Sending options of a webhook: in words, and as choices of its form. */
 import { expect, test } from 'vitest';
 import {
   numberOrNull,
@@ -30,12 +30,12 @@ test.each<[Partial<Sending>, string]>([
   expect(sendingText(sending(changes))).toBe(text);
 });
 
-test('each choice of a signature is read back from what it is sent as', () => {
+test('each choice of a signature is read back from the settings that it sends', () => {
   for (const signature of Object.keys(SIGNATURES))
     expect(signatureOf(signingOf(signature) as Sending)).toBe(signature);
 });
 
-test('an empty number takes the bound back, and what is no number goes to the API as it is', () => {
+test('an empty number removes the bound, and a text with other characters than digits goes to the API unchanged', () => {
   expect(['', '12', '0', '1.5', 'x', '-1'].map(numberOrNull)).toEqual([
     null,
     12,

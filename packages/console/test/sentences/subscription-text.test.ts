@@ -1,4 +1,4 @@
-/** What a webhook is sent, in words and in the lines of its form. */
+/** Subscription of a webhook: in words, and in the lines of its form. */
 import { expect, test } from 'vitest';
 import {
   conditionLines,

@@ -17,7 +17,7 @@ test.each([
   expect(durationText(durationMs)).toBe(text);
 });
 
-test('an age says which side of now it is on', () => {
+test('an age shows whether its time is past, present or to come', () => {
   expect([ageText(0, 5_000), ageText(5_000, 0), ageText(0, 400)]).toEqual([
     '5 s ago',
     'in 5 s',

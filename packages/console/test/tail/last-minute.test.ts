@@ -29,7 +29,7 @@ test('calls of the last minute are counted, deliveries and older ones are not', 
   expect(lastMinuteOf([], NOW_MS)).toEqual({ callCount: 0, refusedPercent: 0 });
 });
 
-test('lines that the page could not read are counted where they were missed', () => {
+test('lines that the page could not read count by their place in the list', () => {
   const dropped = (count: number | null): TailRow => ({ kind: 'dropped', count, number: ++number });
   const rows = [dropped(7), line(70_000), dropped(38), dropped(null), line(1)];
   expect(lastMinuteOf(rows, NOW_MS).callCount).toBe(39);

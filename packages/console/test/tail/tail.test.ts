@@ -14,7 +14,7 @@ const line = (change: Partial<TailLine> = {}): TailLine => ({
   ...change,
 });
 
-test('events are whole wherever the text is cut, and comments are none', () => {
+test('events stay whole if the text is cut at any place, and comments are not events', () => {
   const text =
     ': listening\n\nevent: received\nid: a-1\ndata: {"n":1}\n\n: here\n\nevent: dropped\ndata: {"count":2}\n\n';
   for (let cut = 0; cut <= text.length; cut++) {
@@ -50,7 +50,7 @@ test('all lines are counted, the latest are kept, and memory is bounded', () => 
   expect([buffer.counts().lineCount, buffer.all().length]).toEqual([0, 0]);
 });
 
-test('a row says whom it is about and what happened', () => {
+test('a row shows its person and the details of its event', () => {
   expect(personText(line())).toBe('ada');
   expect(personText(line({ people: [] }))).toBe('–');
   expect(personOf(line({ people: [{ anonymous_id: 'x' }, { email: 'a@b.example' }] }))).toEqual({

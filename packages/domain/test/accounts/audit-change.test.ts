@@ -32,7 +32,7 @@ function replay(history: readonly (readonly AttributeChange[])[]): Record<string
 }
 
 describe('changes', () => {
-  test('replayed in order from nothing give the present state', () => {
+  test('replayed in order from an empty object give the present state', () => {
     fc.assert(
       fc.property(fc.array(fc.option(account), { minLength: 1 }), (states) => {
         const all = [null, ...states];
@@ -45,7 +45,7 @@ describe('changes', () => {
     );
   });
 
-  test('of a secret tell that it changed, and neither value', () => {
+  test('of a secret show that it changed, and hide both values', () => {
     const changes = diffAttributes(
       'environment',
       { webhook_signing_key: 'old secret' },
@@ -119,7 +119,7 @@ describe('the text that is hashed', () => {
     expect(new Set(texts).size).toBe(texts.length);
   });
 
-  test('is the same for equal values, whatever the order of their keys', () => {
+  test('is the same for equal values with their keys in any order', () => {
     const reversed = Object.fromEntries(Object.entries(entry).toReversed());
     expect(auditHashText(reversed as unknown as HashedAuditEntry, '00')).toBe(
       auditHashText(entry, '00'),

@@ -87,7 +87,7 @@ describe('CSV', () => {
     });
   });
 
-  test('gives any text back, where it is no formula', () => {
+  test('gives any text back unchanged if the text is not a formula', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (objectName) => {
         fc.pre(!/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(objectName));

@@ -34,7 +34,7 @@ test.each([
 });
 
 test.each(['https://accounts.google.com', 'https://accounts.google.com/'])(
-  'of Google’s accounts those of the organisation alone count, however its issuer is written: %s',
+  'only Google accounts of the organisation are accepted, with either spelling of the issuer: %s',
   (issuer) => {
     const google = { ...PROVIDER, issuer };
     const claims = { email: 'ada@acme.example', email_verified: true };
@@ -72,13 +72,13 @@ test.each([
   'https://login-microsoftonline.com/7f1c/v2.0',
   'https://loginXmicrosoftonline.com/7f1c/v2.0',
   'http://login.microsoftonline.com/7f1c/v2.0',
-])('xms_edov says nothing from another issuer: %s', (issuer) => {
+])('xms_edov from another issuer does not verify an address: %s', (issuer) => {
   expect(judgeClaims(OF_ENTRA, { ...PROVIDER, issuer })).toEqual({
     outcome: 'refused',
     reason: 'unverified',
   });
 });
 
-test('the domain of an address is what follows its last @, in lower case', () => {
+test('the domain of an address is the text after its last @, in lower case', () => {
   expect(domainOfEmail('Ada@Acme.Example')).toBe('acme.example');
 });

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { contrastOf, SURFACES, textColorOn, whyNoAccent } from '../../src/accounts/portal.ts';
 
-test('the contrast of two colours is that of WCAG', () => {
+test('the contrast of two colours follows the formula of WCAG', () => {
   expect(contrastOf('#000000', '#ffffff')).toBeCloseTo(21, 5);
   expect(contrastOf('#ffffff', '#767676')).toBeCloseTo(4.54, 2);
   expect(contrastOf('#777777', '#777777')).toBe(1);
 });
 
-test('an accent is refused where it cannot be told from the page', () => {
+test('an accent is refused if its contrast with a page is below 3:1', () => {
   expect(whyNoAccent('#0b7a83', 'auto')).toBe(undefined);
   expect(whyNoAccent('#ffff00', 'dark')).toBe(undefined);
   expect(whyNoAccent('#ffff00', 'light')).toMatch(/3:1 to the light page; it has 1\.07:1/);
@@ -23,7 +23,7 @@ test('text on any accent has at least 4.5:1', () => {
   }
 });
 
-test('the surfaces are those of the page', () => {
+test('the surfaces have the colours of the page', () => {
   const tokens = readFileSync(
     new URL('../../../console/src/styles/tokens.css', import.meta.url),
     'utf8',

@@ -54,7 +54,7 @@ test.each([
   expect(safeReturnPath(text)).toBeNull();
 });
 
-test('what is taken stays on the origin, whatever its characters', () => {
+test('every accepted path stays on the origin, with any characters', () => {
   const parts = [
     '/',
     '\\',

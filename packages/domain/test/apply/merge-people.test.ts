@@ -58,7 +58,7 @@ describe('an attribute write that is older than', () => {
   });
 });
 
-describe('of what both have, the primary keeps its own', () => {
+describe('if both people have it, the primary keeps its own', () => {
   test('a device of the same token', () => {
     store.apply(
       addDevice('id:1', 't', { of: 'primary' }),
@@ -122,8 +122,8 @@ describe('of what both have, the primary keeps its own', () => {
   });
 });
 
-describe('what the primary lacks it takes', () => {
-  test('each kind of identifier that it has none of, by which it is found from then on', () => {
+describe('the primary takes from the secondary', () => {
+  test('each kind of identifier that it lacks, by which it is found from then on', () => {
     store.apply(identify('email:a@x'), identify('phone:+49301', { id: '2' }));
     store.apply(merge('email:a@x', 'id:2'));
     expect(whoIs()).toEqual([{ id: '2', email: 'a@x', phone: '+49301' }]);
@@ -164,7 +164,7 @@ describe('what the primary lacks it takes', () => {
   });
 });
 
-test('the primary is as new as the merge, and its history says who was merged into it', () => {
+test('the primary is as new as the merge, and its history names the person merged into it', () => {
   store.apply(identify('id:1', { a: 1 }), identify('id:2', { email: 'b@x' }));
   const changes = store.apply(mergeLater('id:1', 'id:2'));
   expect(store.people).toMatchObject([{ id: '1', updatedAtMs: LATER_MS }]);
@@ -177,7 +177,7 @@ test('the primary is as new as the merge, and its history says who was merged in
   ]);
 });
 
-test('a merge with oneself changes nothing and is no part of the history', () => {
+test('a merge of a person with themselves leaves all rows as they are and stays out of the history', () => {
   store.apply(identify('id:1', { email: 'a@x' }), addDevice('id:1', 't'));
   const before = structuredClone({ people: store.people, devices: store.devices });
   const changes = store.apply(mergeLater('id:1', 'email:a@x'));
@@ -186,7 +186,7 @@ test('a merge with oneself changes nothing and is no part of the history', () =>
 });
 
 describe('an alias', () => {
-  test('for an id that nobody has gives it to the person, who is the same person', () => {
+  test('gives a free id to the person, who stays the same person, and frees the old id', () => {
     store.apply(identify('id:old', { email: 'a@x', plan: 'pro' }), track('id:old', 'seen'));
     const changes = store.apply(alias('id:new', 'id:old'));
     expect(store.people).toMatchObject([
@@ -198,14 +198,14 @@ describe('an alias', () => {
     expect(store.people).toHaveLength(2);
   });
 
-  test('a merge is none: for an id that nobody has nothing happens', () => {
+  test('differs from a merge: for a free id a merge changes no person and records an issue', () => {
     store.apply(identify('id:old'));
     const changes = store.apply(merge('id:new', 'id:old'));
     expect(store.people).toMatchObject([{ id: 'old' }]);
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
-  test('for an anonymous id that nobody has makes it the person’s, with what it did before', () => {
+  test('gives a free anonymous id to the person, with its earlier events', () => {
     store.apply(identify('id:1'), track('anonymous_id:z', 'before'));
     store.apply(alias('anonymous_id:z', 'id:1'));
     store.apply(track('anonymous_id:z', 'later'));
@@ -220,13 +220,13 @@ describe('an alias', () => {
     expect(store.people).toMatchObject([{ id: '1', attributes: { a: 1, b: 2 } }]);
   });
 
-  test('of whom nobody knows, for an id that nobody has, is recorded and makes nobody', () => {
+  test('of an unknown person to a free id records an issue and creates no person', () => {
     const changes = store.apply(alias('id:new', 'id:nobody'));
     expect(store.people).toEqual([]);
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
-  test('for a svc_id that nobody has makes nobody, and changes nobody', () => {
+  test('to a free svc_id records an issue, and all people stay as they are', () => {
     store.apply(identify('id:1'));
     const before = structuredClone(store.people);
     const changes = store.apply(alias(`svc_id:${svcId(99)}`, 'id:1'));
@@ -239,14 +239,14 @@ describe('an alias', () => {
 });
 
 describe('a visitor', () => {
-  test('whom nobody has seen is the primary’s from the merge on', () => {
+  test('without earlier calls belongs to the primary from the merge on', () => {
     store.apply(identify('id:1'));
     store.apply(merge('id:1', 'anonymous_id:z'));
     store.apply(track('anonymous_id:z', 'later'));
     expect(ownerOf('later')).toBe(1);
   });
 
-  test('makes nobody by a merge with an id that nobody has: that is recorded, and it stays nobody’s', () => {
+  test('merged into a free id creates no person, records an issue and stays without a person', () => {
     store.apply(track('anonymous_id:z', 'before'));
     const changes = store.apply(merge('id:new', 'anonymous_id:z'));
     expect(store.people).toEqual([]);
@@ -254,14 +254,14 @@ describe('a visitor', () => {
     expect(ownerOf('before')).toBeNull();
   });
 
-  test('whom an alias names as an id is identified, and the person made where there is none', () => {
+  test('is identified by an alias that names its anonymous id as an id, which creates a missing person', () => {
     store.apply(identify('anonymous_id:z', { from: 'visitor' }), track('anonymous_id:z', 'before'));
     store.apply(alias('id:new', 'id:z'));
     expect(store.people).toMatchObject([{ id: 'new', attributes: { from: 'visitor' } }]);
     expect(ownerOf('before')).toBe(store.people[0]?.personId);
   });
 
-  test('that an alias names and nobody knows makes nobody', () => {
+  test('without earlier calls creates no person if an alias names it, and the alias is an issue', () => {
     const changes = store.apply(alias('id:new', 'anonymous_id:z'));
     expect(store.people).toEqual([]);
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
@@ -276,7 +276,7 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBeNull();
   });
 
-  test('is not meant where a person has the id', () => {
+  test('is not meant by an alias if a person has the id', () => {
     store.apply(identify('id:1'), identify('id:z', { from: 'person' }));
     store.apply(identify('anonymous_id:z', { from: 'visitor' }));
     store.apply(alias('id:1', 'id:z'));
@@ -285,7 +285,7 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBeNull();
   });
 
-  test('who is a person already is not given to another', () => {
+  test('that is a person already is not given to another person, and the alias is an issue', () => {
     store.apply(identify('id:1'), identify('id:2', {}, { anonymousId: 'z' }));
     const changes = store.apply(alias('id:1', 'id:z'));
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
@@ -312,7 +312,7 @@ describe('a visitor', () => {
     expect(store.people).toMatchObject([{ id: '2' }]);
   });
 
-  test('nor is an id that nobody has ever had one', () => {
+  test('does not come from an unknown id of an alias, which is an issue', () => {
     store.apply(identify('id:1'));
     const changes = store.apply(alias('id:1', 'id:nobody'));
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);

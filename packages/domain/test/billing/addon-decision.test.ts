@@ -32,7 +32,7 @@ test('a price of an add-on that is not held is added', () => {
   expect(decide(['plan'], ['sso', 'ip'])).toMatchObject({ outcome: 'add', skus: ['sso', 'ip'] });
 });
 
-test('a price that is held is a no-op, even where it is retired', () => {
+test('a price that is held is a no-op, even if it is retired', () => {
   expect(decide(['sso_old'], ['sso_old'])).toMatchObject({ outcome: 'nothing-to-do' });
   expect(decide(['sso'], ['sso', 'ip'])).toMatchObject({
     outcome: 'add',
@@ -53,7 +53,7 @@ test.each([
   });
 });
 
-test('one refused price refuses all, and none reads as added', () => {
+test('one refused price refuses all, and no item reads as added', () => {
   const decision = decide([], ['ip', 'sso_old']);
   expect(decision.outcome).toBe('refused');
   expect(decision.items.some((item) => item.result === 'added')).toBe(false);
@@ -64,7 +64,7 @@ test('two prices of one add-on in one purchase are refused', () => {
   expect(decide([], ['sso', 'sso_cheap'])).toMatchObject({ outcome: 'refused' });
 });
 
-test('an add-on is held at a price that the catalogue has no more, where its purchase tells which it is', () => {
+test('a purchase identifies the held add-on if the catalogue no longer has its price', () => {
   const bought = [{ sku: 'ip_gone', addon: 'ip' }];
   expect(decide(['plan', 'ip_gone'], ['ip'], bought)).toMatchObject({
     outcome: 'refused',
@@ -76,12 +76,12 @@ test('an add-on is held at a price that the catalogue has no more, where its pur
   expect(unknownAddons(catalogue, new Set(['plan', 'ip_gone']), bought)).toEqual([]);
 });
 
-test('what the catalogue says of a price counts more than what was kept of it', () => {
+test('the entry of a price in the catalogue counts more than the stored entry of its purchase', () => {
   const bought = [{ sku: 'sso', addon: 'ip' }];
   expect(decide(['sso'], ['ip'], bought)).toMatchObject({ outcome: 'add' });
 });
 
-test('a price that is held, was bought as an add-on and is of none that is known, is unknown', () => {
+test('a held price is unknown if it was bought as an add-on and belongs to no known add-on', () => {
   const bought = [
     { sku: 'gone', addon: null },
     { sku: 'sso', addon: null },

@@ -40,7 +40,7 @@ test('credits are sold in whole multiples up to the greatest quantity, at the pr
     expect(priceCredits(catalogue, 'llm', quantity)).toBeUndefined();
 });
 
-test('a pack is what its name says, and nothing else is a pack', () => {
+test('the name of a pack decides its content and price, and any other name is not a pack', () => {
   expect(pricePack(catalogue, 'pack_100')).toMatchObject({
     kind: 'inbox_previews',
     quantity: 100,

@@ -27,7 +27,7 @@ const invoice = (
 });
 
 describe('unused time', () => {
-  test('gives back at most what was paid for it', () => {
+  test('gives back at most the amount that was paid for it', () => {
     expect(compareProrations([invoice([line(80)]), invoice([line(-80)])])).toEqual([]);
     const given = invoice([line(-100)]);
     expect(compareProrations([invoice([line(80)]), given])).toEqual([
@@ -67,7 +67,7 @@ describe('unused time', () => {
       ).toEqual([]);
   });
 
-  test('is not given back for what was refunded, before or after the credit', () => {
+  test('is not given back for a refunded amount, before or after the credit', () => {
     const refunded = (returned: number) => invoice([line(80)], 'paid', { returned });
     expect(compareProrations([refunded(80), invoice([line(-1)])])).toHaveLength(1);
     expect(compareProrations([refunded(30), invoice([line(-50)])])).toEqual([]);
@@ -89,7 +89,7 @@ describe('unused time', () => {
     expect(compareProrations([invoice([line(-80)], 'void')])).toEqual([]);
   });
 
-  test('never adds up to more than was paid, whatever the order of changes', () => {
+  test('never adds up to more than was paid, in any order of changes', () => {
     const changes = fc.array(fc.integer({ min: -100, max: 100 }), { maxLength: 20 });
     fc.assert(
       fc.property(changes, (amounts) => {

@@ -36,7 +36,7 @@ const awaited = { charged: null, isAwaited: true, quantity: null, granted: 0 } a
 const failed = { status: 'failed', charged: null, granted: 0 } as const;
 
 describe('the ledger of purchases', () => {
-  test('agree where what was paid is what succeeded and was given', () => {
+  test('agrees with the invoices if every payment belongs to a granted, pending or refunded purchase', () => {
     const ledger = [
       purchase(),
       purchase({ runId: 'run_2', invoiceId: 'in_2', ...failed }),
@@ -111,13 +111,13 @@ describe('the ledger of purchases', () => {
     expect(comparePurchases([purchase(ours)], [invoice(theirs)]).join('\n')).toMatch(said);
   });
 
-  test('differ where a purchase is paid a second time', () => {
+  test('differs from the invoices if a purchase is paid a second time', () => {
     expect(comparePurchases([purchase()], [invoice(), invoice({ invoiceId: 'in_2' })])).toEqual([
       'invoice in_2: it is paid beside account 1, purchase run_1, which is success',
     ]);
   });
 
-  test('I2: whatever is taken out of ledgers that agree is missed', () => {
+  test('I2: any entry taken out of one of two agreeing ledgers is reported as missing', () => {
     const count = fc.integer({ min: 1, max: 20 });
     fc.assert(
       fc.property(count, fc.nat(), fc.boolean(), (size, at, isOurs) => {
@@ -132,7 +132,7 @@ describe('the ledger of purchases', () => {
   });
 });
 
-test('a subscription has what was bought, and there is one', () => {
+test('a customer has one subscription, and it has every price that was bought', () => {
   const subscriber = { accountId: 1, customerId: 'cus_1', priceIds: ['plan', 'addon'] };
   const held = (subscriptionId: string, ...priceIds: string[]) => ({
     subscriptionId,

@@ -98,7 +98,7 @@ function play(start: Grant[], actions: readonly Action[], hasAllowance: boolean)
   return { state, ledger };
 }
 
-test('I8: whatever is done, no place falls below nothing and no credit is made or lost', () => {
+test('I8: after any actions no place falls below zero, and no credit is made or lost', () => {
   fc.assert(
     fc.property(grants, fc.array(action, { maxLength: 60 }), fc.boolean(), (start, actions, on) => {
       play(start, actions, on);
@@ -143,8 +143,8 @@ test('I34: without an allowance the pool reads 0 of 0, is not spent, and the oth
   );
 });
 
-describe('what is spent first', () => {
-  test('allowance, then goodwill, then purchased; what ends first; what is oldest', () => {
+describe('the order of spending', () => {
+  test('allowance, then goodwill, then purchased; of one pool the earliest end first, then the oldest', () => {
     const list = [
       grant({ grantId: 1, granted: 5 }),
       grant({ grantId: 2, granted: 5, expiresAtMs: 200 }),
@@ -175,7 +175,7 @@ describe('what is spent first', () => {
     ]);
   });
 
-  test('nothing is taken where there is too little, and nothing that has ended', () => {
+  test('too few credits stay untouched, and ended credits do not count', () => {
     const list = [
       grant({ grantId: 1, granted: 5, expiresAtMs: 10 }),
       grant({ grantId: 2, granted: 5 }),
@@ -187,7 +187,7 @@ describe('what is spent first', () => {
   });
 });
 
-test('a refund goes back where it came from, last taken first, and not to what has ended', () => {
+test('a refund goes back to its grants, the last one first, and expires in an ended grant', () => {
   const list = [
     grant({ grantId: 1, granted: 5, pool: 'goodwill', expiresAtMs: 50 }),
     grant({ grantId: 2, granted: 5 }),
@@ -202,7 +202,7 @@ test('a refund goes back where it came from, last taken first, and not to what h
   expect(refundDebit(taken.moves, [], 9, after, 2)).toBeUndefined();
 });
 
-test('what a smaller plan takes back of the month’s allowance is what is beyond it and not spent, and nothing else', () => {
+test('a smaller plan takes back only the unspent part of the month’s allowance that exceeds its own', () => {
   const grantOf = (grantId: number, available: number, used: number, expired: number): Grant => ({
     grantId,
     pool: grantId === 9 ? 'purchased' : 'monthly_allowance',

@@ -50,7 +50,7 @@ describe('credits are taken', () => {
     expect(take(grants, 22)).toEqual({ outcome: 'insufficient', available: 21 });
   });
 
-  test('of one pool and one end from the oldest, whatever their order; what has no end comes last', () => {
+  test('of one pool from the earliest end, then from the oldest grant; grants without an end come last', () => {
     const grants = [
       grant(3),
       grant(2),
@@ -111,7 +111,7 @@ describe('a hold ends', () => {
     expect(captureHold(hold, captured, held, NOW_MS)).toEqual(moves);
   });
 
-  test('and what has ended, or is there no more, does not come back', () => {
+  test('and credits of an ended or missing grant expire instead of coming back', () => {
     const ended = [{ ...(held[0] as Grant), expiresAtMs: NOW_MS }];
     expect(captureHold(hold, 0, ended, NOW_MS)).toEqual([
       move(1, 'held', 'expired', 4),
@@ -127,7 +127,7 @@ describe('a debit is given back', () => {
     grant(2, { available: 0, used: 6, granted: 6 }),
   ];
 
-  test('last taken first, over several refunds, up to what it took', () => {
+  test('last taken first, over several refunds, up to the amount that it took', () => {
     const first = refundDebit(debit, [], 5, used, NOW_MS);
     expect(first).toEqual([move(2, 'used', 'available', 5)]);
     const second = refundDebit(debit, first ?? [], 3, used, NOW_MS);
@@ -137,14 +137,14 @@ describe('a debit is given back', () => {
     expect(refundDebit(debit, before, 2, used, NOW_MS)).toEqual([move(1, 'used', 'available', 2)]);
   });
 
-  test('counting only what came from what was used, not other moves of the same grants', () => {
+  test('counting only moves out of used credits, not other moves of the same grants', () => {
     const others = [move(2, 'available', 'expired', 6)];
     expect(refundDebit(debit, others, 6, used, NOW_MS)).toEqual([move(2, 'used', 'available', 6)]);
   });
 });
 
 describe('credits end', () => {
-  test('what is left of grants whose time is over, to the last one, at that very moment', () => {
+  test('with the available credits of each ended grant, to the last one, at that very moment', () => {
     const grants = [
       grant(1, { available: 1, expiresAtMs: NOW_MS }),
       grant(2, { available: 0, expiresAtMs: NOW_MS }),
@@ -158,13 +158,13 @@ describe('credits end', () => {
     ]);
   });
 
-  test('what is left of grants that are taken back, and of no other', () => {
+  test('with the available credits of grants that are taken back, and of no other grant', () => {
     const grants = [grant(1, { available: 1 }), grant(2), grant(3, { available: 0 })];
     expect(reverseGrants(grants, new Set([1, 3]))).toEqual([move(1, 'available', 'expired', 1)]);
     expect(reverseGrants(grants, new Set([9]))).toEqual([]);
   });
 
-  test('of an allowance what is beyond a smaller plan’s, the newest first, to the last one', () => {
+  test('of an allowance above a smaller plan’s, the newest first, to the last one', () => {
     const grants = [grant(1), grant(3), grant(2), grant(4)];
     expect(capAllowance(grants, new Set([1, 2, 3]), 15)).toEqual([
       move(3, 'available', 'expired', 10),
@@ -177,7 +177,7 @@ describe('credits end', () => {
   });
 });
 
-test('a move takes from one place and gives to another; what is issued raises what was granted', () => {
+test('a move takes from one place and gives to another, and issued credits raise the granted amount', () => {
   const [after] = applyMoves(
     [grant(1, { granted: 0, available: 0 })],
     [
@@ -190,7 +190,7 @@ test('a move takes from one place and gives to another; what is issued raises wh
 });
 
 describe('a caller sees', () => {
-  test('each pool with what was granted, used and is left, when it starts anew, and what of it ends first', () => {
+  test('each pool with its granted, used and remaining credits, its reset and its next expiry', () => {
     const grants = [
       grant(1, {
         pool: 'monthly_allowance',
@@ -235,7 +235,7 @@ describe('a caller sees', () => {
     });
   });
 
-  test('no end of what has none, nor a new start of an allowance without one', () => {
+  test('no expiry of grants without an end, and no reset of an allowance without one', () => {
     const { pools } = viewBalance(
       [grant(1), grant(2, { pool: 'monthly_allowance' })],
       NOW_MS,
@@ -246,7 +246,7 @@ describe('a caller sees', () => {
     );
   });
 
-  test('of a plan without an allowance no allowance, also none that is reserved', () => {
+  test('no allowance, available or reserved, under a plan without one', () => {
     const grants = [
       grant(1, { pool: 'monthly_allowance', held: 5, available: 5, expiresAtMs: 500 }),
       grant(2),

@@ -15,8 +15,8 @@ import {
   type StepState,
 } from '../../src/billing/workflow-steps.ts';
 
-describe('what a start meets in its lane', () => {
-  test('nothing: a purchase workflow; the same: that purchase workflow; another: refused', () => {
+describe('the start of a purchase in its lane', () => {
+  test('creates a workflow in an empty lane, joins the same purchase, and is refused beside another invoiced one', () => {
     const mine = fingerprintOf('inbox_previews', { pack: 'pack_100' });
     const other = fingerprintOf('inbox_previews', { pack: 'pack_500' });
     const kind = fingerprintOf('credits', { type: 'llm', quantity: 100 });
@@ -38,7 +38,7 @@ describe('what a start meets in its lane', () => {
     expect(laneOf('credits', 'invoiced')).toBe(laneOf('inbox_previews', 'invoiced'));
   });
 
-  test('a checkout answers only who asked for its plan, so many of it, and its coupon where one was named', () => {
+  test('a checkout answers only a request for its plan, quantity and amount, and for its coupon if one is named', () => {
     const charged = { amount: 100, currency: 'usd' };
     const bought = { planId: 'p', couponCode: null, quantity: 1, charged };
     expect(judgeCheckout(bought, { planId: 'p', couponCode: null })).toBe('success');
@@ -162,7 +162,7 @@ describe('the steps of a purchase workflow', () => {
     expect(nextMove(workflow, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
   });
 
-  test('a step that came to nothing eight times waits for a person, who lets it be tried as often again', () => {
+  test('a step without a result in eight attempts waits for a person, who can allow eight more', () => {
     const workflow = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
     const absent = (count: number, forgivenCount = 0): StepRecord[] =>
       Array.from({ length: count }, (_, index) => ({
@@ -184,7 +184,7 @@ describe('the steps of a purchase workflow', () => {
   });
 });
 
-test('what a customer reads never tells that a card is lost, stolen or suspected', () => {
+test('the message to a customer never reveals that a card is lost, stolen or suspected', () => {
   const generic = declineMessage('generic_decline');
   for (const code of [
     'lost_card',

@@ -41,7 +41,7 @@ test('a refund is shared by all that its invoice charged', () => {
   expect(withheldCredit([bought], 0, [line(-60)])).toBe(30);
 });
 
-test('a refund of the difference leaves what the earlier plan had paid for the later one', () => {
+test('after a refund of the difference, the payment of the earlier plan stays as credit', () => {
   const first = invoice([line(50, 'price_essentials')]);
   const upgrade = invoice([line(-50, 'price_essentials'), line(100)], { returned: 50 });
   expect(withheldCredit([first, upgrade], 0, [line(-100)])).toBe(50);
@@ -57,14 +57,14 @@ test('a refund of time that was already given back is withheld by the next chang
   expect(excessCredit([first, upgrade, left]).amount).toBe(0);
 });
 
-test('nothing is withheld of time whose invoice is not known, and never more than is given', () => {
+test('no credit is withheld for an unknown invoice, and never more than the credit itself', () => {
   expect(withheldCredit([], 0, [line(-100)])).toBe(0);
   const first = invoice([line(50, 'price_essentials')], { returned: 50 });
   const upgrade = invoice([line(-50, 'price_essentials'), line(100)]);
   expect(withheldCredit([first, upgrade], 0, [line(-10)])).toBe(10);
 });
 
-test('a customer who leaves has at most the credit that they paid, but for what was refunded too late', () => {
+test('a customer who leaves has at most the credit that they paid, except for refunds that came too late', () => {
   const step = fc.record({
     price: fc.constantFrom(0, 50, 100, 333),
     refund: fc.integer({ min: 0, max: 400 }),

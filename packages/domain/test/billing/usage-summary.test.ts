@@ -84,7 +84,7 @@ test('totals are the sum of the series and of the groups, and a group is the sum
   );
 });
 
-test('nothing used is nothing in every bucket', () => {
+test('without usage the totals and every bucket are zero', () => {
   const nothing = { runs: 0, used: 0, refunded: 0 };
   expect(summarizeUsage([], 3)).toEqual({
     totals: nothing,

@@ -110,7 +110,7 @@ test.each<[boolean, AttributeFilter]>([
   expect(matchesFilters(event, [filter])).toBe(expected);
 });
 
-test('all of them must hold, and none is true of everything', () => {
+test('all filters must hold, and an empty list is true of every event', () => {
   const holds: AttributeFilter = { field: 'metric', operator: 'exists' };
   expect(matchesFilters(event, [])).toBe(true);
   expect(matchesFilters(event, [holds, { field: 'metric', operator: 'not_exists' }])).toBe(false);

@@ -8,18 +8,18 @@ import { expect, test } from 'vitest';
 
 const STATUSES = Array.from({ length: 900 }, (_, index) => index + 100);
 
-test('2xx and nothing else is a success', () => {
+test('only the statuses 200 to 299 are a success', () => {
   expect(STATUSES.filter(isSuccessStatus)).toEqual(
     Array.from({ length: 100 }, (_, index) => index + 200),
   );
 });
 
-test('the statuses that wait an hour are those of the spec', () => {
+test('only the statuses that the spec lists wait an hour', () => {
   const listed = STATUSES.filter((status) => isListedFailure({ failure: 'status', status }));
   expect(listed).toEqual([400, 401, 402, 403, 404, 405, 410, 429, 500, 502, 521]);
 });
 
-test('the connection failures that wait an hour are those of the spec', () => {
+test('only the connection failures that the spec lists wait an hour', () => {
   const classes = Object.keys(FAILURE_CLASSES) as FailureClass[];
   expect(classes.filter((failure) => isListedFailure({ failure, status: null }))).toEqual([
     'end_of_file',

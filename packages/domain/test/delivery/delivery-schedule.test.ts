@@ -62,7 +62,7 @@ describe('the waits', () => {
     ]);
   });
 
-  test('the listed hour is exact, whatever the chance', () => {
+  test('the listed hour is exact for every random value', () => {
     for (const chance of [0, 0.5, 0.999]) expect(waitsOf([refused], chance)).toEqual([3600]);
   });
 
@@ -134,7 +134,7 @@ describe('the waits', () => {
   });
 });
 
-test('no attempt is put off for longer than the longest wait, and none beyond the end', () => {
+test('the longest wait is the larger of the listed hour and the cap, and at most the time until the end', () => {
   expect(longestWaitMs({ ...policy, backoffCapMs: HOUR_MS / 2 })).toBe(HOUR_MS);
   expect(longestWaitMs({ ...policy, backoffCapMs: 2 * HOUR_MS })).toBe(2 * HOUR_MS);
   expect(longestWaitMs({ ...policy, giveUpAfterMs: 5 })).toBe(5);

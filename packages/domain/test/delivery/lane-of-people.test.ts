@@ -24,7 +24,7 @@ describe('deliveries about one person', () => {
     retry: { ...NEVER_ATTEMPTED, attempts: 1, firstAttemptAtMs: 0, backoffSteps: 1 },
   };
 
-  test('are in flight one at a time, whatever the concurrency limit', () => {
+  test('are in flight one at a time, with any concurrency limit', () => {
     const run = laneAbout([7, 7, 7, 7]);
     expect(startAll(run)).toEqual([1]);
     run.succeed(1);
@@ -32,7 +32,7 @@ describe('deliveries about one person', () => {
     expect(run.inLineCount).toBe(2);
   });
 
-  test('let those about others and about nobody pass', () => {
+  test('let deliveries about other people, and about no person, pass', () => {
     const run = laneAbout([7, 7, 8, null, null, 8, 9]);
     expect(startAll(run)).toEqual([1, 3, 4, 5]);
     run.succeed(4);
@@ -73,7 +73,7 @@ describe('deliveries about one person', () => {
     expect(startAll(run, 100)).toEqual([2]);
   });
 
-  test('wait behind what failed beside the head, after it too', () => {
+  test('wait behind an earlier one that failed beside the head, also after the head', () => {
     const run = laneAbout([7, 8, 9, 8]);
     startAll(run);
     run.fail(2, timedOutAt(0), 100, 0);
@@ -112,7 +112,7 @@ describe('deliveries about one person', () => {
     expect(startAll(run, 5_000)).toEqual([2]);
   });
 
-  describe('who were merged', () => {
+  describe('about people who were merged', () => {
     const page = (from: number, people: readonly number[], merges: [number, number][]) =>
       people.map((personId, index) => ({
         ...delivery(from + index),
@@ -120,7 +120,7 @@ describe('deliveries about one person', () => {
         ...(index === 0 && { merges: new Map(merges) }),
       }));
 
-    test('wait for what is in flight about each of them', () => {
+    test('wait for the deliveries in flight about each of them', () => {
       const run = laneAbout([7, 8]);
       expect(startAll(run)).toEqual([1, 2]);
       run.load(page(3, [8, 9], [[7, 8]]));
@@ -135,7 +135,7 @@ describe('deliveries about one person', () => {
       expect(run.inLineCount).toBe(0);
     });
 
-    test('have one in flight afterwards, in the order of the log, also of what was loaded before', () => {
+    test('are in flight one at a time afterwards, in the order of the log, also if loaded before', () => {
       const run = laneAbout([7, 8, 7, 8, 7]);
       expect(startAll(run)).toEqual([1, 2]);
       run.load(page(6, [8], [[7, 8]]));
@@ -159,7 +159,7 @@ describe('deliveries about one person', () => {
       expect(startAll(run, 5_100)).toEqual([3]);
     });
 
-    test('may be merged again, and those about nobody else are left alone', () => {
+    test('may be merged again, and deliveries about other people do not wait', () => {
       const run = laneAbout([6, 7, 8, 9]);
       expect(startAll(run)).toEqual([1, 2, 3, 4]);
       run.load(page(5, [7], [[6, 7]]));
@@ -196,7 +196,7 @@ describe('deliveries about one person', () => {
     });
   });
 
-  test('have the earliest as their head where a crash took what was known of the failed one', () => {
+  test('have the earliest as their head if a crash lost the failed one', () => {
     const failing: LaneSnapshot = {
       ...healthy,
       state: 'failing',

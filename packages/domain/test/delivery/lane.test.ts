@@ -28,7 +28,7 @@ describe('a healthy lane', () => {
     expect(startAll(run)).toEqual([8]);
   });
 
-  test('keeps its concurrency limit where more at a time would gain nothing', () => {
+  test('keeps its concurrency limit if more at a time would gain no speed', () => {
     const run = laneOf(9, { ...healthy, concurrencyLimit: 1 });
     startAll(run);
     run.succeed(1, false);
@@ -36,7 +36,7 @@ describe('a healthy lane', () => {
     expect(run.snapshot()).toMatchObject({ cursor: 1, concurrencyLimit: 1 });
   });
 
-  test('moves its cursor over what is finished without a gap only', () => {
+  test('moves its cursor only over finished deliveries without a gap', () => {
     const run = laneOf(4);
     startAll(run);
     run.succeed(2);
@@ -48,7 +48,7 @@ describe('a healthy lane', () => {
 });
 
 describe('the first failure', () => {
-  test('lets nothing new start, and the earliest failed becomes the head', () => {
+  test('stops new deliveries, and the earliest failed one becomes the head', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(3, refusedAt(0), 100, 0);
@@ -66,7 +66,7 @@ describe('the first failure', () => {
     });
   });
 
-  test('sets the time of the retry probe, whatever times out after it', () => {
+  test('sets the time of the retry probe, and later timeouts do not move it', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(1, refusedAt(0), 100, 0);
@@ -102,7 +102,7 @@ describe('the first failure', () => {
     expect(run.nextProbeAtMs).toBe(HOUR_MS + 4_100 + 10_000);
   });
 
-  test('leaves the endpoint alone for the Retry-After of what failed beside it', () => {
+  test('leaves the endpoint alone for the Retry-After of a delivery that failed beside it', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(1, timedOutAt(0), 0, 0);
@@ -187,7 +187,7 @@ describe('a failing lane', () => {
     expect(startAll(run, 5_000)).toEqual([8]);
   });
 
-  test('never sends again what was delivered beside the head', () => {
+  test('never sends a delivery again that succeeded beside the head', () => {
     const run = new LaneRun(failing, policy);
     run.load([delivery(7), delivery(8, true), delivery(9), delivery(10)]);
     startAll(run, 5_000);
@@ -196,7 +196,7 @@ describe('a failing lane', () => {
     expect(startAll(run, 5_000)).toEqual([9]);
   });
 
-  test('sends what failed beside the head next, before anything newer', () => {
+  test('sends the deliveries that failed beside the head next, before anything newer', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(2, refusedAt(0), 0, 0);
@@ -217,7 +217,7 @@ describe('a failing lane', () => {
     expect(startAll(run, 1_000)).toEqual([7]);
   });
 
-  test('probes at once when its endpoint was changed, whatever listed failure was beside the head', () => {
+  test('probes at once when its endpoint was changed, after any listed failures beside the head', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(1, timedOutAt(0), 4_000, 0);
@@ -234,7 +234,7 @@ test('a gap in the log is refused, not skipped', () => {
   expect(() => run.load([delivery(4)])).toThrow(/4 follows 2/);
 });
 
-test('an ending of what is not in flight is refused', () => {
+test('an ending of a delivery that is not in flight is refused', () => {
   const run = laneOf(2);
   expect(() => run.succeed(1)).toThrow(/not in flight/);
 });
@@ -251,7 +251,7 @@ describe('a delivery that is tried once', () => {
     return run;
   };
 
-  test('ends with its failure and holds nothing back', () => {
+  test('ends with its failure and holds no other delivery back', () => {
     const run = withOnce(9, 2);
     expect(startAll(run)).toEqual([1, 2, 3, 4]);
     expect(run.fail(2, refusedAt(0), 100, 0)).toBe('abandoned');

@@ -31,7 +31,7 @@ test('a percentile is within the class of the exact one', () => {
   }
 });
 
-test('of nothing there is no percentile, and what is beyond all classes is told by where they end', () => {
+test('empty counts have no percentile, and a value beyond all classes is reported as their end', () => {
   expect(latencyPercentileMs(countsOf([]), 0.5)).toBeUndefined();
   expect(latencyPercentileMs(countsOf([60_000]), 0.5)).toBe(8_192);
 });

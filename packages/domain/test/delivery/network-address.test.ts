@@ -193,7 +193,7 @@ describe('by default', () => {
     expect(judgeAddress(address, { allowPrivate: false })).toEqual(expected);
   });
 
-  test('the address that a rule begins with is refused, whichever rule is narrower', () => {
+  test('the first address of every rule is refused, also if another rule is narrower', () => {
     for (const { range } of ADDRESS_RULES) {
       const [address = ''] = range.split('/');
       expect({ range, ...judgeAddress(address, { allowPrivate: false }) }).toMatchObject({
@@ -241,8 +241,8 @@ describe('every way to write a literal', () => {
   });
 });
 
-describe('where private addresses are allowed', () => {
-  test('exactly the allowable kinds are opened, except where they carry an address that is not', () => {
+describe('if private addresses are allowed', () => {
+  test('exactly the allowable kinds are opened, unless they carry an address of another kind', () => {
     for (const [address, kind] of Object.entries(ADDRESSES)) {
       const verdict = judgeAddress(address, { allowPrivate: true });
       if (kind === null) expect(verdict).toEqual({ outcome: 'allowed' });

@@ -30,7 +30,7 @@ function startTimes(
   return starts;
 }
 
-test('in no second are there more than the rate, a tenth of it and one, whoever drains the lane', () => {
+test('each second has at most the rate, a tenth of it and one, with any drains of the lane', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2_000 }),
@@ -56,7 +56,7 @@ test('the rate is reached although every timer is late', () => {
   }
 });
 
-test('after a pause nothing is made up for', () => {
+test('after a pause the pace does not catch up', () => {
   const pace = new SendPace(10, null, 0);
   pace.start(0);
   const atMs = 60_000;

@@ -22,7 +22,7 @@ const event: ReportingEvent = {
   },
 };
 
-describe('what is signed', () => {
+describe('the signed text', () => {
   test('is the published vector when the key is used as text', () => {
     const key = '755781b5e03a973f3405a85474d5a032a60fd56fabaad66039b12eadd83955fa';
     const signature = createHmac('sha256', key)
@@ -48,7 +48,7 @@ describe('the body of a delivery', () => {
     });
   });
 
-  test('has the content only where the webhook asked for it', () => {
+  test('has the content only if the webhook asked for it', () => {
     const withContent: ReportingEvent = { ...event, content: { content: 'Hello' } };
     expect(JSON.parse(deliveryBody(withContent, false))).toMatchObject({ data: event.data });
     expect(JSON.parse(deliveryBody(withContent, false))).not.toHaveProperty('data.content');
@@ -57,7 +57,7 @@ describe('the body of a delivery', () => {
     });
   });
 
-  test('can be kept as text whatever a client sent', () => {
+  test('can be kept as text with any data of a client', () => {
     const hostile: ReportingEvent = { ...event, data: { note: 'a\u0000b\ud800' } };
     const body = deliveryBody(hostile, false);
     expect(body.isWellFormed()).toBe(true);

@@ -70,7 +70,7 @@ const text = fc
   )
   .map((characters) => characters.join(''));
 
-test('a pattern matches where the engine of the language says so', () => {
+test('a pattern matches exactly if the engine of the language matches', () => {
   fc.assert(
     fc.property(pattern, text, (source, given) => {
       fc.pre(isNative(source) && readPattern(source).outcome === 'compiled');
@@ -146,7 +146,7 @@ describe('refuses with the reason', () => {
 });
 
 test.each(['(?:){1000000}', '(?:a{0}){0,99999999}', '(?:(?:){99999}){99999}'])(
-  '%s, which repeats nothing, is read at once',
+  '%s, which repeats the empty text, is read at once',
   (source) => {
     expect(readPattern(source).outcome).toBe('compiled');
   },

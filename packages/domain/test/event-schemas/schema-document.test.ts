@@ -66,7 +66,7 @@ test.each<[string, string, Json]>([
     expect(read.pointer).toBe(pointer);
 });
 
-test('a type that contains itself, annotations and what begins with x- are taken', () => {
+test('a type that contains itself, annotations and names that begin with x- are taken', () => {
   const schema: Json = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'https://example.com/order',

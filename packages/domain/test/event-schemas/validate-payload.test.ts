@@ -94,7 +94,7 @@ const anyPayload = fc.letrec<{ value: Json }>((tie) => ({
   ) as fc.Arbitrary<Json>,
 })).value;
 
-test('what is valid is valid to another implementation, and what is not is not', () => {
+test('a payload is valid exactly if another implementation finds it valid', () => {
   // Without its own opinions, which are about authors and not about payloads.
   const ajv = new Ajv2020({ strict: false, validateSchema: false, logger: false });
   fc.assert(
@@ -147,7 +147,7 @@ const ORDER: Json = {
   },
 };
 
-test('what fits is valid; what does not is told with the pointer of each place', () => {
+test('a payload that fits is valid, and each violation of another has the pointer of its place', () => {
   expect(check(ORDER, { id: 'o-1', lines: [{ price: 0.3 }] })).toEqual({ outcome: 'valid' });
   const wrong = { id: 'x', lines: [{ price: 1 }, {}, { price: 0.005 }], 'a/b~c': -1, more: 1 };
   const checked = check(ORDER, wrong);

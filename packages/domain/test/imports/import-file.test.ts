@@ -32,7 +32,7 @@ describe('the first line', () => {
     [['_svc_name', '_svc_customer_id', 'a', 'a'], '"a"'],
     [['_svc_name', '_svc_customer_id', ...Array.from({ length: 99 }, (_, n) => `c${n}`)], '101'],
     [['_svc_name', '_svc_customer_id', 'x'.repeat(151)], '150'],
-  ])('%j is unusable, and the message says what is wrong', (record, named) => {
+  ])('%j is unusable, and the message names the fault', (record, named) => {
     const outcome = readColumns(record);
     expect(outcome.outcome).toBe('unusable');
     expect(outcome).toMatchObject({ message: expect.stringContaining(named) });
@@ -50,7 +50,7 @@ describe('the first line', () => {
 });
 
 describe('a row', () => {
-  test('is an event whose properties are texts, dotted names literal keys, empty cells nothing', () => {
+  test('is an event: its properties are texts, dotted names are literal keys, and empty cells are left out', () => {
     expect(read([' bought ', 'ann', '2026-01-01 10:00:00', '', '42'])).toEqual({
       event: {
         type: 'event.track',
@@ -108,7 +108,7 @@ describe('a row', () => {
     ]);
   });
 
-  test('with a column called __proto__ or with NUL changes nothing but its own event', () => {
+  test('with a column called __proto__ or with NUL changes only its own event', () => {
     const columns = columnsOf('_svc_name', '_svc_customer_id', '__proto__', 'a');
     const { event, issues } = read(['a', 'b', 'polluted', 'x\0y'], 'id', columns);
     expect(Object.hasOwn(event?.data ?? {}, '__proto__')).toBe(true);

@@ -12,13 +12,13 @@ const USUAL_MS = 20;
 const after = (window: number, appliedAfterMs: number, isLimiting = true) =>
   nextAdmissionWindow(window, appliedAfterMs, USUAL_MS, isLimiting);
 
-test('a window shrinks where what it admits takes long, and grows where that is quick', () => {
+test('a window shrinks if its operations take long, and grows if they are quick', () => {
   expect(after(1_000, 200)).toBeLessThan(1_000);
   expect(after(1_000, 20)).toBeGreaterThan(1_000);
   expect(after(1_000, 40)).toBe(1_000);
 });
 
-test('a window that nothing waited for does not grow', () => {
+test('a window does not grow if no operation waited for it', () => {
   expect(after(1_000, 20, false)).toBe(1_000);
   expect(after(1_000, 200, false)).toBeLessThan(1_000);
 });
@@ -28,7 +28,7 @@ test('long and quick are times of the usual: the window of a slow machine does n
   expect(nextAdmissionWindow(1_000, 130, 80, true)).toBeGreaterThan(1_000);
 });
 
-test('it stays within its bounds, whatever is measured', () => {
+test('it stays within its bounds for any measured times', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 60_000, noNaN: true })), (times) => {
       let window = ADMISSION_WINDOW_START;
@@ -46,7 +46,7 @@ test('it stays within its bounds, whatever is measured', () => {
 });
 
 /** Workers take 10 ms for a commit batch of any size, and apply so many operations a millisecond. */
-test('workers of any speed are kept at work, and what waits is applied within three times of the usual', () => {
+test('workers of any speed are kept at work, and waiting operations are applied within three times the usual time', () => {
   fc.assert(
     fc.property(fc.integer({ min: 4, max: 200 }), (perMs) => {
       let window = ADMISSION_WINDOW_START;

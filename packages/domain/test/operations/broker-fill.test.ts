@@ -20,7 +20,7 @@ test('it shuts at the mark, stays shut for five points below it, and then opens'
   expect(isFull(undefined, 0.851, 90)).toBe(false);
 });
 
-test('what else is in there may hold it between the two marks: after ten seconds it opens below the upper', () => {
+test('if other data holds the fill between the two marks, it opens after ten seconds below the upper mark', () => {
   expect(isFull(9_999, 0.86, 90)).toBe(true);
   expect(isFull(10_000, 0.86, 90)).toBe(false);
   expect(isFull(10_000, 0.9, 90)).toBe(true);

@@ -31,7 +31,7 @@ test('a packed event is the operation that it stands for', () => {
   expect(unpackOperation(seen)).toStrictEqual({ ...event, anonymousId: 'browser-1' });
 });
 
-test('an operation that is not packed stays what it is', () => {
+test('an operation that is not packed stays as it is', () => {
   expect(typeOfQueued(event)).toBe('event.track');
   expect(unpackOperation(event)).toBe(event);
 });

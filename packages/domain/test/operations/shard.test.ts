@@ -47,7 +47,7 @@ describe('the shard of a key', () => {
   });
 });
 
-describe('what an operation waits its turn for', () => {
+describe('the key by which an operation waits its turn', () => {
   test('one email is one key in any letter case, an id is not', () => {
     expect(shardKeyOf(person('email', 'Ada@Example.com'))).toBe(
       shardKeyOf(person('email', 'ada@example.COM')),
@@ -78,7 +78,7 @@ describe('what an operation waits its turn for', () => {
     expect(new Set(operations.map(shardKeyOf))).toEqual(new Set(['ada']));
   });
 
-  test('everything that is about one object has one key, whoever it names', () => {
+  test('everything that is about one object has one key, with any people in it', () => {
     const object = { objectTypeId: 1, objectId: 'acme' };
     const entries = [{ person: { kind: 'id', value: 'ada' } as const, attributes: {} }];
     const operations: Operation[] = [
@@ -90,7 +90,7 @@ describe('what an operation waits its turn for', () => {
     expect(new Set(operations.map(shardKeyOf))).toEqual(new Set(['object:1:acme']));
   });
 
-  test('invite events, which name nobody, spread by their own id', () => {
+  test('invite events, which name no person, spread by their own id', () => {
     const invite = (eventId: string): Operation => ({
       ...BASE,
       type: 'event.track',

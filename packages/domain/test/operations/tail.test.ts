@@ -17,7 +17,7 @@ const line = lineOfOperation(
   'pipelines.track',
 );
 
-test('a line of an event tells who, what and how, and nothing of its data', () => {
+test('a line of an event has its people, name, type and source, but not its data', () => {
   expect(line).toEqual({
     kind: 'received',
     at_ms: NOW_MS,
@@ -39,7 +39,7 @@ test('a filter by person finds any identifier, emails in any letter case and oth
   expect(matchesTail({ person: 'c@x' }, named)).toBe(true);
 });
 
-test('every filter that is given must match; none matches everything', () => {
+test('every filter that is given must match, and an empty filter matches every line', () => {
   expect(matchesTail({}, line)).toBe(true);
   expect(matchesTail({ name: 'bought', outcome: 'accepted' }, line)).toBe(true);
   expect(matchesTail({ name: 'bought', outcome: 'refused' }, line)).toBe(false);
@@ -126,7 +126,7 @@ test('a body of any shape makes a line', () => {
   }
 });
 
-test('issues are told apart by whether something was not taken, at most twenty of a call', () => {
+test('an issue is refused if something was not taken, else mended, and a call has at most twenty', () => {
   const published = linesOfIssues(
     Array.from({ length: 30 }, (_, index) => ({
       code: index === 0 ? ('timestamp_invalid' as const) : ('required' as const),

@@ -52,7 +52,7 @@ describe('an email address', () => {
     expect(isEmail(text)).toBe(false);
   });
 
-  test('is told in linear time', () => {
+  test('is checked in linear time', () => {
     const hostile = `${'a'.repeat(100_000)}@${'a.'.repeat(100_000)}`;
     const startedAt = performance.now();
     expect(isEmail(hostile)).toBe(false);
@@ -60,15 +60,15 @@ describe('an email address', () => {
   });
 });
 
-describe('what is no part of an identifier at its ends', () => {
+describe('invisible characters at the ends of an identifier', () => {
   test.each([
     ['blanks and tabs', ' \t', '\v\f '],
     ['line breaks, of Unicode too', '\r\n', '\u0085\u2028\u2029'],
     ['separators of files and records', '\x1c\x1d', '\x1e\x1f'],
     ['blanks that do not break', '\u00a0\u202f', '\u3000\u1680'],
-    ['what has no width', '\ufeff\u200b\u2060', '\u200c\u200d\u00ad\u180e'],
+    ['characters without width', '\ufeff\u200b\u2060', '\u200c\u200d\u00ad\u180e'],
     ['marks of direction', '\u200e\u202a\u2066', '\u2069\u202c\u200f'],
-  ])('%s are cut, and told', (_, before, behind) => {
+  ])('%s are cut, and the cut is reported', (_, before, behind) => {
     const judged = (text: string) => VALUE_RULES.identifier(text, 150);
     const read = { outcome: 'read', value: 'a \u200b b', change: 'trimmed' };
     expect(judged(`${before}a \u200b b${behind}`)).toEqual(read);
@@ -142,7 +142,7 @@ describe('identifiers of Track v2', () => {
       { id: 'u1', email: null },
       { kind: 'id', value: 'u1' },
     ],
-  ])('%j means what its key says', (identifiers, person) => {
+  ])('the key of %j decides the kind of identifier', (identifiers, person) => {
     expect(onlyOperation(deleteEntity(identifiers))).toMatchObject({ person });
   });
 
@@ -156,7 +156,7 @@ describe('identifiers of Track v2', () => {
     expect(refusals(deleteEntity('u1'))).toEqual(['invalid identifiers']);
   });
 
-  test('a phone number identifies only where the workspace lets it, and only in E.164 form', () => {
+  test('a phone number identifies only if the workspace lets it, and only in E.164 form', () => {
     const phone = '+4915112345678';
     expect(refusals(deleteEntity({ phone }))).toEqual(['unsupported identifiers.phone']);
     expect(onlyOperation(deleteEntity({ phone }, true))).toMatchObject({

@@ -7,7 +7,7 @@ const read = (text: string, isBatch = true) => {
   return found && { value: found.value, faults: [...found.faults] };
 };
 
-test('what is JSON is read as JSON.parse reads it, without a fault', () => {
+test('valid JSON is read as JSON.parse reads it, without a fault', () => {
   fc.assert(
     fc.property(
       fc.jsonValue(),
@@ -21,7 +21,7 @@ test('what is JSON is read as JSON.parse reads it, without a fault', () => {
   );
 });
 
-describe('NaN and Infinity outside of texts are null, and each is told by its path', () => {
+describe('NaN and Infinity outside of texts are null, and each is reported with its path', () => {
   test.each(['NaN', 'Infinity', '-Infinity'])('%s', (word) => {
     expect(read(`{"batch":[{"a":"${word}"},{"p":{"list":[1,${word}]},"k":1}]}`)).toEqual({
       value: { batch: [{ a: word }, { p: { list: [1, null] }, k: 1 }] },
@@ -51,10 +51,12 @@ describe('NaN and Infinity outside of texts are null, and each is told by its pa
     'True',
     'NaNs',
     '',
-  ])('%j is none of them', (word) => expect(read(`{"a":${word}}`)).toBeUndefined());
+  ])('%j is not one of them and makes the body invalid', (word) =>
+    expect(read(`{"a":${word}}`)).toBeUndefined(),
+  );
 });
 
-describe('a fault within one item ends where the item ends', () => {
+describe('a fault within one item ends with the item', () => {
   const NEIGHBOUR = '{"k":"}],{\\"\\\\"}';
   test.each([
     ['a comma at the end of an object', '{"a":1,}'],
@@ -88,7 +90,7 @@ describe('a fault within one item ends where the item ends', () => {
     ['something behind the end', '{"batch":[{"a":1}]} x'],
   ])('%s is the whole body’s', (_, text) => expect(read(text)).toBeUndefined());
 
-  test('where the batch comes twice, the last one and its faults count', () => {
+  test('if the batch comes twice, the last one and its faults count', () => {
     expect(read('{"batch":[{"a":NaN}],"batch":[{"a":1},{"a":NaN}]}')).toMatchObject({
       value: { batch: [{ a: 1 }, { a: null }] },
       faults: [
@@ -99,7 +101,7 @@ describe('a fault within one item ends where the item ends', () => {
   });
 });
 
-test('a text with bytes that are no UTF-8 is told by its path, a key as well', () => {
+test('a text or a key with bytes that are not UTF-8 is reported with its path', () => {
   const text = `{"batch":[{"a":"x${WRONG_BYTE}"},{"${WRONG_BYTE}":1},{"c":1}]}`;
   expect(read(text)?.faults).toMatchObject([
     [0, [{ kind: 'not-utf8', path: ['a'] }]],
@@ -107,12 +109,12 @@ test('a text with bytes that are no UTF-8 is told by its path, a key as well', (
   ]);
 });
 
-test('of one item no more faults are told than one may have', () => {
+test('one item reports at most twenty faults', () => {
   const found = readLenientJson(`{"batch":[{"a":[${'NaN,'.repeat(1_000)}1]}]}`, 'batch');
   expect(found?.faults.get(0)).toHaveLength(20);
 });
 
-test('a body of nothing but faults is no batch', () => {
+test('a body with more than 10,000 faults is not a batch', () => {
   const faults = (count: number) => read(`{"batch":[${'x,'.repeat(count)}{"a":1}]}`);
   expect(faults(10_000)?.faults).toHaveLength(10_000);
   expect(faults(10_001)).toBeUndefined();

@@ -40,7 +40,7 @@ describe('on every interface', () => {
     }
   });
 
-  test('a person may be created unless _update says so', () => {
+  test('a person may be created without _update, and if it is false', () => {
     expect(operationOf(v1({ _update: false }), 'person.identify').mayCreate).toBe(true);
     expect(operationOf(v1({}), 'person.identify').mayCreate).toBe(true);
   });
@@ -67,7 +67,7 @@ describe('on every interface', () => {
     expect(attributesOf(traits(sent))).toEqual(stored);
   });
 
-  test('where a call has both names, ours wins, whichever comes first', () => {
+  test('if a call has both names, ours wins in either order', () => {
     const ours = { svc_subscription_preferences: { topics: { topic_1: true } } };
     const theirs = { cio_subscription_preferences: { topics: { topic_1: false } } };
     expect(attributesOf(v1({ ...ours, ...theirs }))).toEqual(ours);
@@ -93,7 +93,7 @@ describe('on every interface', () => {
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 
-  test('__proto__ below the first level stays an ordinary key where its neighbours change', () => {
+  test('__proto__ below the first level stays an ordinary key if its neighbours change', () => {
     const sent: unknown = JSON.parse('{"a":{"b":"x\\u0000","__proto__":{"admin":true}}}');
     for (const parsed of [v1(sent), traits(sent)]) {
       const inner = attributesOf(parsed).a as JsonObject;
@@ -117,7 +117,7 @@ describe('on every interface', () => {
     expect(attributesOf(v1({ mood: '😀' }))).toEqual({ mood: '😀' });
   });
 
-  test('what was sent is not written to', () => {
+  test('reading does not write to the object that was sent', () => {
     const sent = {
       plan: 'a\0',
       createdAt: '2024-05-01T00:00:00Z',
@@ -155,7 +155,7 @@ describe('on every interface', () => {
     },
   );
 
-  test('the largest exact whole number, and what is no id, are taken as they are', () => {
+  test('the largest exact whole number, and a number too large for an id, are taken as they are', () => {
     const sent = { exact: Number.MAX_SAFE_INTEGER, least: Number.MIN_SAFE_INTEGER, far: 1e300 };
     expect(attributesOf(v1(sent))).toEqual(sent);
     expect(warnings(v1(sent))).toEqual([]);
@@ -254,7 +254,7 @@ describe('on Pipelines', () => {
     });
   });
 
-  test('full date-times with a zone become Unix seconds at any depth; nothing else does', () => {
+  test('full date-times with a zone become Unix seconds at any depth, and other texts stay', () => {
     const kept = {
       birthday: '1990-05-01',
       local: '2024-05-01T10:20:30',

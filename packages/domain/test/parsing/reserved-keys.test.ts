@@ -37,7 +37,7 @@ describe('an opt-out', () => {
   });
 
   test.each([['unsubscribe me'], [[{ topic_1: false }]], [true], [7], ['{"topics"']])(
-    '%j is not understood, and told',
+    '%j is not understood, and is reported',
     (value) => {
       expect(preferences(value)).toEqual({ kept: {}, told: [`value_not_understood ${THEIRS}`] });
     },
@@ -91,7 +91,7 @@ describe('an opt-out', () => {
     });
   });
 
-  test('null and blank ask for the removal of what they are given for', () => {
+  test('null or blank as a preference or a group asks for its removal', () => {
     expect(preferences(null)).toEqual({ kept: { [OURS]: null }, told: [] });
     expect(preferences({ topics: { topic_1: '' }, channels: null })).toEqual({
       kept: { [OURS]: { topics: { topic_1: null }, channels: null } },
@@ -118,7 +118,7 @@ describe('flags', () => {
     expect(identified({ unsubscribed: value })).toEqual({ kept: { unsubscribed: null }, told: [] });
   });
 
-  test.each(['yes', 2, {}, []])('%j is neither true nor false, which is told', (value) => {
+  test.each(['yes', 2, {}, []])('%j is not a flag, and is reported', (value) => {
     expect(identified({ unsubscribed: value }).told).toEqual(['value_not_understood unsubscribed']);
     expect(identified({ _update: value }).told).toEqual(['value_not_understood _update']);
   });
@@ -136,7 +136,7 @@ test('relationships may come as JSON', () => {
   ]);
 });
 
-test('relationships in two spellings are told', () => {
+test('relationships in two spellings are reported', () => {
   const ours = { action: 'add_relationships', relationships: [] };
   expect(identified({ svc_relationships: ours, cio_relationships: ours }).told).toEqual([
     'value_not_understood cio_relationships',
@@ -156,7 +156,7 @@ describe('a device of a mobile event', () => {
     [[], 'context.device'],
     [{ token: {} }, 'context.device.token'],
     [{ token: 't', type: 'web' }, 'context.device.type'],
-  ])('%j is told, and costs nothing of the event', (device, field) => {
+  ])('%j is reported, and the event is kept', (device, field) => {
     const parsed = opened(device);
     expect(warnings(parsed)).toEqual([`value_not_understood ${field}`]);
     expect(parsed.operations.map(({ type }) => type)).toEqual(['event.track']);
@@ -167,7 +167,7 @@ describe('a device of a mobile event', () => {
   });
 });
 
-test('a form holds no key that a form has no use for, and says so', () => {
+test('a form leaves out the keys that it has no use for, and reports them', () => {
   const data = { id: 'u', plan: 'pro', _update: 'true', _timestamp: '1', cio_relationships: 'x' };
   const parsed = parseFormSubmission('f', { data }, CONTEXT);
   expect(operationOf(parsed, 'form.submit').fields).toEqual({ plan: 'pro' });
@@ -178,7 +178,7 @@ test('a form holds no key that a form has no use for, and says so', () => {
   ]);
 });
 
-describe('an email that is none', () => {
+describe('an email that is invalid', () => {
   const call = (isStrict: boolean) =>
     parsePipelines(
       'identify',
@@ -186,14 +186,14 @@ describe('an email that is none', () => {
       { ...CONTEXT, isStrict },
     );
 
-  test('identifies nobody and costs no other attribute; strict mode refuses it', () => {
+  test('is left out with an issue and costs no other attribute; strict mode refuses it', () => {
     const parsed = call(false);
     expect(warnings(parsed)).toEqual(['email_invalid traits.email']);
     expect(operationOf(parsed, 'person.identify').attributes).toEqual({ plan: 'pro' });
     expect(refusals(call(true))).toEqual(['invalid traits.email']);
   });
 
-  test('is the error where nothing else identifies anybody', () => {
+  test('is the error if the call has no other identifier', () => {
     const parsed = parsePipelines('identify', { traits: { email: 'N/A' } }, CONTEXT);
     expect(refusals(parsed)).toEqual(['invalid traits.email']);
   });
@@ -205,7 +205,7 @@ describe('more traits than a person may have', () => {
   const call = (traits: JsonObject, isStrict: boolean) =>
     parsePipelines('identify', { userId: 'u', traits }, { ...CONTEXT, isStrict });
 
-  test('300 are kept in permissive mode, the reserved ones among them, and the rest is told', () => {
+  test('are cut to 300 in permissive mode, the reserved ones are kept, and the rest is reported', () => {
     const traits = { ...many(1_000), email: 'ada@example.com', unsubscribed: true };
     const parsed = call(traits, false);
     expect(warnings(parsed)).toEqual(['attributes_left_out traits']);
@@ -219,7 +219,7 @@ describe('more traits than a person may have', () => {
     );
   });
 
-  test('are counted together where they come in two places', () => {
+  test('are counted together if they come in two places', () => {
     const traits = { ...many(200), objectAttributes: {} as JsonObject };
     for (let index = 0; index < 150; index++) traits.objectAttributes[`o${index}`] = index;
     const group = (isStrict: boolean) =>

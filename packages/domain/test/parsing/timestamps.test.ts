@@ -21,7 +21,7 @@ describe('a timestamp field', () => {
     expect(read(100_000_000)).toEqual({ ms: 100_000_000_000, codes: [] });
   });
 
-  test('takes 1e12 and more for milliseconds, and says so', () => {
+  test('takes 1e12 and more for milliseconds, and reports it', () => {
     expect(read(999_999_999_999)).toEqual({ ms: undefined, codes: ['timestamp_out_of_range'] });
     expect(read(1e12)).toEqual({ ms: 1e12, codes: ['timestamp_in_milliseconds'] });
     expect(read('1714559999123')).toEqual({
@@ -81,7 +81,7 @@ describe('a timestamp field', () => {
     expect(boundsOfEvents(leapDayMs).latestMs).toBe(Date.parse('2025-03-01T12:00:00Z'));
   });
 
-  test('strict mode refuses what is no date, and not what is absurd', () => {
+  test('is refused in strict mode if it is not a date, but only reported if it is out of range', () => {
     const draft = new CallDraft({ ...CONTEXT, isStrict: true }, 'pipelines');
     readInstantMs(draft, 20_261_120, 'timestamp', 'the time of receipt is used');
     expect(draft.isRefused).toBe(false);
@@ -159,7 +159,7 @@ describe('a time among the attributes', () => {
     expect(readAttribute('1714558830')).toEqual({ stored: 1_714_558_830, codes: [] });
   });
 
-  test('what is no time stays as it was sent, and what is absurd is told', () => {
+  test('stays as it was sent, and is reported if it is not a time or is out of range', () => {
     for (const value of ['spring', true, { at: 1 }, ['2024']])
       expect(readAttribute(value)).toEqual({ stored: value, codes: ['value_not_understood'] });
     for (const value of ['2024-05-01', '2024-05-01T10:20:30Z', '', null])

@@ -10,7 +10,7 @@ describe('traits in the context', () => {
   const attributes = { email: 'c@x.io', created_at: 1_714_558_830 };
 
   test.each([{}, { traits: null }, { traits: {} }, { traits: ' ' }])(
-    'are those of an identify that has none (%j)',
+    'become the traits of an identify without traits (%j)',
     (given) => {
       const call = { userId: 'u1', context, ...given };
       expect(onlyOperation(parse('identify', call))).toMatchObject({ attributes });
@@ -19,14 +19,14 @@ describe('traits in the context', () => {
     },
   );
 
-  test('do not add to those that the call has', () => {
+  test('do not add to traits that the call has', () => {
     const call = { userId: 'u1', traits: { plan: 'pro' }, context };
     expect(onlyOperation(parse('identify', call))).toMatchObject({ attributes: { plan: 'pro' } });
     const group = onlyOperation(parse('group', { ...call, groupId: 'g' }));
     expect(group).toMatchObject({ attributes: { plan: 'pro' } });
   });
 
-  test('identify by their email, and name what is wrong by its place', () => {
+  test('identify by their email, and name each fault by its place', () => {
     expect(onlyOperation(parse('identify', { context }))).toMatchObject({
       person: { kind: 'email', value: 'c@x.io' },
     });
@@ -37,7 +37,7 @@ describe('traits in the context', () => {
     ]);
   });
 
-  test('are those of a group that has none; beside empty ones they are the person’s', () => {
+  test('become the traits of a group without traits, but not of one with empty traits', () => {
     const call = { userId: 'u1', groupId: 'g', context: { traits: { name: 'Acme' } } };
     expect(onlyOperation(parse('group', call))).toMatchObject({ attributes: { name: 'Acme' } });
     expect(onlyOperation(parse('group', { ...call, traits: {} }))).toMatchObject({
@@ -45,7 +45,7 @@ describe('traits in the context', () => {
     });
   });
 
-  test('tell the object that a person is related to', () => {
+  test('name the object that a person is related to', () => {
     const traits = { objectId: 'acme', object_type_id: 2, relationship_traits: { role: 'x' } };
     expect(onlyOperation(parse('identify', { userId: 'u1', context: { traits } }))).toMatchObject({
       attributes: {},
@@ -55,7 +55,7 @@ describe('traits in the context', () => {
     });
   });
 
-  test('are nothing to an event, and what is no object is left out with an issue', () => {
+  test('do not change an event, and are left out with an issue if they are not an object', () => {
     expect(onlyOperation(parse('track', { userId: 'u1', event: 'e', context }))).toMatchObject({
       type: 'event.track',
       data: {},
@@ -81,7 +81,7 @@ describe.each(['page', 'screen'] as const)('the category of a %s beside its name
     expect(onlyOperation(parse('batch', { batch }))).toMatchObject({ data: { category: 'docs' } });
   });
 
-  test('comes after the category that the properties have, and is nothing where it is blank', () => {
+  test('gives way to a category of the properties, and is left out if it is blank', () => {
     expect(view({ properties: { category: 'own' } }).data).toEqual({ category: 'own' });
     expect(view({ category: ' ', properties: { url: 'u' } }).data).toEqual({ url: 'u' });
   });

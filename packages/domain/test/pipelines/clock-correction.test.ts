@@ -14,13 +14,13 @@ describe('a client whose clock is wrong', () => {
     ['behind by an hour', -HOUR_MS],
     ['ahead by just a second', 1_000],
     ['behind by just a day', -24 * HOUR_MS],
-  ])('%s is corrected by what its clock is off', (_, aheadMs) => {
+  ])('%s is corrected by the error of its clock', (_, aheadMs) => {
     const sentAtMs = RECEIVED_AT_MS + aheadMs;
     const times = { timestamp: iso(sentAtMs - 5_000), sentAt: iso(sentAtMs) };
     expect(occurred(times)).toBe(RECEIVED_AT_MS - 5_000);
   });
 
-  test('the way here is no wrong clock, and more than a day is none either', () => {
+  test('a difference below a second or above a day is not corrected', () => {
     const timestamp = iso(RECEIVED_AT_MS - 5_000);
     for (const offMs of [0, 999, -999, 24 * HOUR_MS + 1, -24 * HOUR_MS - 1, 30 * 24 * HOUR_MS])
       expect(occurred({ timestamp, sentAt: iso(RECEIVED_AT_MS + offMs) })).toBe(
@@ -35,7 +35,7 @@ describe('a client whose clock is wrong', () => {
     );
   });
 
-  test('sentAt of the item goes before the batch’s, and an empty one is none', () => {
+  test('sentAt of the item goes before the batch’s, and an empty one is ignored', () => {
     const timestamp = iso(RECEIVED_AT_MS - 5_000);
     const occurredInBatch = (sentAt: unknown) => {
       const item = { type: 'track', userId: 'u', event: 'e', timestamp, sentAt };
@@ -47,7 +47,7 @@ describe('a client whose clock is wrong', () => {
     expect(occurredInBatch(iso(RECEIVED_AT_MS))).toBe(RECEIVED_AT_MS - 5_000);
   });
 
-  test('without a timestamp it is the time of receipt, whatever sentAt is', () => {
+  test('without a timestamp it is the time of receipt, with any sentAt', () => {
     expect(occurred({ sentAt: iso(RECEIVED_AT_MS - HOUR_MS) })).toBe(RECEIVED_AT_MS);
     expect(occurred({ sentAt: 'nonsense' })).toBe(RECEIVED_AT_MS);
   });
@@ -93,7 +93,7 @@ describe('a client whose clock is wrong', () => {
     ['page', { userId: 'u' }],
     ['screen', { userId: 'u' }],
   ] as const)(
-    'a timestamp of %s that is no date is told, and refused in strict mode',
+    'a timestamp of %s that is not a date is reported, and refused in strict mode',
     (call, body) => {
       const timed = { ...body, timestamp: 'yesterday' };
       expect(warnings(parsePipelines(call, timed, CONTEXT))).toEqual([
@@ -107,7 +107,7 @@ describe('a client whose clock is wrong', () => {
     },
   );
 
-  test('a sentAt that is no date is told, and refused in strict mode', () => {
+  test('a sentAt that is not a date is reported, and refused in strict mode', () => {
     const times = { timestamp: iso(RECEIVED_AT_MS - 5_000), sentAt: 'now' };
     expect(warnings(track(times))).toEqual(['timestamp_invalid sentAt']);
     expect(occurred(times)).toBe(RECEIVED_AT_MS - 5_000);

@@ -28,7 +28,7 @@ describe('batch', () => {
     ]);
   });
 
-  test('a bad item does not hurt its neighbours, and its issues say which it is', () => {
+  test('a bad item does not hurt its neighbours, and its issues have its index', () => {
     const parsed = parse('batch', {
       batch: [
         { type: 'track', userId: 'u1', event: 'a' },
@@ -93,7 +93,7 @@ describe('batch', () => {
     expect(refusals(parse('batch', body))).toEqual([refusal]);
   });
 
-  test('an item has at most 64 KB of JSON, whatever the batch around it has', () => {
+  test('an item has at most 64 KB of JSON, in a batch of any size', () => {
     const item = (sizeBytes: number) => {
       const empty = JSON.stringify({
         type: 'track',
@@ -121,7 +121,7 @@ describe('batch', () => {
     expect(parsed.issues[0]?.message).toContain('64 KB');
   });
 
-  test('an item that is refused late takes back what it gave before', () => {
+  test('an item that is refused late takes back all of its operations', () => {
     const context = { device: { token: 't', type: 'ios' } };
     const parsed = parse('batch', {
       batch: [

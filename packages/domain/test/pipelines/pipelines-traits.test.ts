@@ -45,7 +45,7 @@ describe('identify', () => {
     expect(anonymous).not.toHaveProperty('anonymousId');
   });
 
-  test('accepts null traits and none', () => {
+  test('accepts null traits and missing traits', () => {
     for (const traits of [null, undefined]) {
       expect(onlyOperation(parse('identify', { userId: 'u1', traits }))).toMatchObject({
         attributes: {},
@@ -63,7 +63,7 @@ describe('identify', () => {
     expect(refusals(parse('identify', body))).toEqual([refusal]);
   });
 
-  test('objectId among the traits is a relationship, of type 1 unless said', () => {
+  test('objectId among the traits is a relationship, of type 1 by default', () => {
     const traits = {
       plan: 'pro',
       objectId: 'acme',
@@ -116,14 +116,14 @@ describe('group', () => {
     });
   });
 
-  test('needs nobody, and then relates nobody', () => {
+  test('needs no person, and then relates no person', () => {
     expect(onlyOperation(parse('group', { groupId: 5 }))).toMatchObject({
       object: { objectTypeId: 1, objectId: '5' },
       relationships: [],
     });
   });
 
-  test('relates the anonymous id where there is no userId', () => {
+  test('relates the anonymous id if there is no userId', () => {
     expect(onlyOperation(parse('group', { anonymousId: 'a1', groupId: 'acme' }))).toMatchObject({
       relationships: [{ person: { kind: 'anonymous_id', value: 'a1' }, attributes: {} }],
     });

@@ -125,7 +125,7 @@ describe('track', () => {
     expect(operationOf(parsed, 'event.track').data).toEqual({ a: { b: [1_714_521_600] } });
   });
 
-  test('properties in which nothing changes are not copied', () => {
+  test('properties without a change are not copied', () => {
     const properties = { a: { b: [1, 'two', null, true] } };
     const parsed = parse('track', { userId: 'u1', event: 'e', properties });
     expect(operationOf(parsed, 'event.track').data).toBe(properties);
@@ -143,7 +143,7 @@ describe('track', () => {
 });
 
 describe('the time of an event', () => {
-  test('is corrected by the sender’s own clock where it says when it was and when it sent', () => {
+  test('is corrected by the sender’s own clock if it has originalTimestamp and sentAt', () => {
     expect(
       occurredAt({
         originalTimestamp: '2030-01-01T00:00:00.000Z',
@@ -153,7 +153,7 @@ describe('the time of an event', () => {
     ).toBe(RECEIVED_AT_MS - 10_000);
   });
 
-  test('is the timestamp where either is missing', () => {
+  test('is the timestamp if originalTimestamp or sentAt is missing', () => {
     const timestamp = '2020-01-01T00:00:00.000Z';
     expect(occurredAt({ timestamp, sentAt: '2030-01-01T00:00:10Z' })).toBe(Date.parse(timestamp));
     expect(occurredAt({ timestamp, originalTimestamp: '2030-01-01T00:00:00Z' })).toBe(
@@ -161,7 +161,7 @@ describe('the time of an event', () => {
     );
   });
 
-  test('is the timestamp where the correction comes out before 1970 or after 9999', () => {
+  test('is the timestamp if the correction comes out before 1970 or after 9999', () => {
     const timestamp = '2020-01-01T00:00:00.000Z';
     const [first, last] = ['1970-01-01T00:00:00Z', '9999-12-31T23:59:59Z'];
     for (const [originalTimestamp, sentAt] of [
@@ -171,7 +171,7 @@ describe('the time of an event', () => {
       expect(occurredAt({ timestamp, originalTimestamp, sentAt })).toBe(Date.parse(timestamp));
   });
 
-  test('is the time of receipt where nothing else is said', () => {
+  test('is the time of receipt if the call has no timestamp and no pair for the correction', () => {
     expect(occurredAt({})).toBe(RECEIVED_AT_MS);
     expect(occurredAt({ timestamp: null })).toBe(RECEIVED_AT_MS);
     expect(occurredAt({ originalTimestamp: '2030-01-01T00:00:00Z' })).toBe(RECEIVED_AT_MS);
@@ -209,7 +209,7 @@ describe('page and screen', () => {
     });
   });
 
-  test('is named by its URL where it has no name, else by its kind', () => {
+  test('is named by its URL if it has no name, else by its kind', () => {
     expect(
       onlyOperation(parse('page', { userId: 'u1', properties: { url: 'https://x.example/a' } })),
     ).toMatchObject({
@@ -261,7 +261,7 @@ describe('alias', () => {
     });
   });
 
-  test('gives what the visitor did before to the present one, where the former id is their anonymous id', () => {
+  test('merges the visitor into the user if the former id is the anonymous id of the call', () => {
     const call = { userId: 'u1', anonymousId: 'a1', previousId: 'a1' };
     expect(onlyOperation(parse('alias', call))).toMatchObject({
       primary: { kind: 'id', value: 'u1' },
@@ -272,7 +272,7 @@ describe('alias', () => {
     });
   });
 
-  test('takes the anonymous id for the present one where there is no userId', () => {
+  test('takes the anonymous id for the present one if there is no userId', () => {
     expect(onlyOperation(parse('alias', { anonymousId: 'a1', previousId: 'old' }))).toMatchObject({
       primary: { kind: 'anonymous_id', value: 'a1' },
     });

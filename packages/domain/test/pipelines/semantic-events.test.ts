@@ -127,7 +127,7 @@ describe('commands about a device', () => {
     ['Application Installed', ['device.add', 'event.track']],
     ['Application Opened', ['device.add', 'event.track']],
     ['Application Uninstalled', ['device.delete', 'event.track']],
-  ])('%s is about the visitor where it names nobody else', (event, types) => {
+  ])('%s is about the visitor if it names no user', (event, types) => {
     const visitor = { kind: 'anonymous_id', value: 'a1' };
     const ids = { userId: null, anonymousId: 'a1' };
     const { operations } = track(event, { ...ids, context: { device } });
@@ -155,7 +155,7 @@ describe('commands about objects', () => {
     ).toMatchObject({ entries: [{ person: { kind: 'anonymous_id', value: 'a1' } }] });
   });
 
-  test('Object Deleted deletes it; its type is 1 unless said, its id an exact text even if it looks like a date', () => {
+  test('Object Deleted deletes the object, of type 1 by default; its id stays text even if it looks like a date', () => {
     expect(
       onlyOperation(track('Object Deleted', { properties: { objectId: '2024-05-01T00:00:00Z' } })),
     ).toStrictEqual({
@@ -229,7 +229,7 @@ describe('reports', () => {
     },
   );
 
-  test('Report Content Event that does not say which is kept as it came', () => {
+  test('Report Content Event without a known action is kept as it came', () => {
     expect(
       onlyOperation(track('Report Content Event', { properties: { actionType: 'x' } })),
     ).toMatchObject({

@@ -13,7 +13,7 @@ const CONTEXT = {
 const parse = (body: unknown) => parsePublish(body, CONTEXT);
 const GOOD = { event_type: 'order.paid', payload: { a: 1 } };
 
-test('a message has what was sent, and an id and a time where none was', () => {
+test('a message keeps all sent fields, and gets an id and a time if they are missing', () => {
   expect(parse(GOOD)).toEqual({
     issues: [],
     operations: [
@@ -86,11 +86,11 @@ describe('a payload of a type that has a schema', () => {
   const check = (body: unknown) => parsePublish(body, { ...CONTEXT, eventTypes });
   const fits = { event_type: 'order.paid', payload: { total: 5 } };
 
-  test('is taken where it fits, with the version of the schema', () => {
+  test('is taken if it fits, with the version of the schema', () => {
     expect(check(fits).operations).toMatchObject([{ eventTypeVersion: 3, payload: { total: 5 } }]);
   });
 
-  test('is refused by itself where it does not, with the pointer of each place', () => {
+  test('is refused by itself if it does not fit, with the pointer of each place', () => {
     const messages = [fits, { ...fits, payload: { total: '5' } }, fits, { ...fits, payload: {} }];
     const { operations, issues } = check({ messages });
     expect(operations).toHaveLength(2);
@@ -124,7 +124,7 @@ describe('a payload of a type that has a schema', () => {
     ]);
   });
 
-  test('that is too much work is refused, and so is what comes after the work of a call', () => {
+  test('that is too much work is refused, and so is every message after the work of a call is used up', () => {
     const heavy = { ...fits, payload: { total: 1, note: 'a'.repeat(60_000) } };
     const { issues } = check({ messages: [heavy, fits] });
     expect(issues).toMatchObject([{ batchIndex: 0, code: 'too_large', field: 'payload' }]);

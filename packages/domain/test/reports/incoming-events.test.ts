@@ -177,7 +177,7 @@ describe('of each kind of call', () => {
 });
 
 describe('which webhooks', () => {
-  it('those that list the type, or every type', () => {
+  it('webhooks that list the type, or every type', () => {
     const store = storeFor(
       { webhookId: 1, events: ['page'] },
       { webhookId: 2, events: ['event'] },
@@ -199,7 +199,7 @@ describe('which webhooks', () => {
     expect(reports.map(brief)).toEqual(['event order_placed 1', 'page Home 3']);
   });
 
-  it('by properties, names, and who the person is', () => {
+  it('by properties, names, and identifiers of the person', () => {
     const attributeFilters = [
       { field: 'data.properties.total', operator: 'gte', values: ['100'] },
       { field: 'metric', operator: 'in', values: ['order_placed'] },
@@ -219,7 +219,7 @@ describe('which webhooks', () => {
     expect(reports.map(({ eventId }) => eventId)).toEqual(['1']);
   });
 
-  it("by the person's attributes, where the webhook has them in its bodies", () => {
+  it('by the person’s attributes, if the webhook has them in its bodies', () => {
     const attributeFilters = [
       { field: 'data.person_attributes.plan', operator: 'eq', values: ['pro'] },
     ] as const;
@@ -232,7 +232,7 @@ describe('which webhooks', () => {
     expect(reports.map(({ webhookIds }) => webhookIds)).toEqual([[1]]);
   });
 
-  it('rows of imports and late events where the webhook asks for them', () => {
+  it('rows of imports and late events only if the webhook asks for them', () => {
     const late = { occurredAtMs: NOW_MS - LATE_AFTER_MS - 1 };
     const operations = [
       track('id:1', 'now', { eventId: '1', occurredAtMs: NOW_MS - LATE_AFTER_MS }),
@@ -248,7 +248,7 @@ describe('which webhooks', () => {
     expect(idsOf({ withImports: true, withLate: true })).toEqual(['1', '2', '3', '4']);
   });
 
-  it('none: nothing is reported', () => {
+  it('without webhooks no call is reported', () => {
     const store = new MemoryStore();
     store.subscriptions = NO_SUBSCRIPTIONS;
     expect(reportsOf(store, track('id:1', 'order_placed'), identify('id:1'))).toEqual([]);
@@ -288,7 +288,7 @@ describe('which calls', () => {
     },
   );
 
-  it('none of a suppressed person, whose suppression is the last that is told', () => {
+  it('the suppression of a person is reported last, and later calls of the person are not', () => {
     const store = storeFor({});
     store.apply(identify('id:1', { anonymous_id: 'v' }));
     const entry = { person: { kind: 'id', value: '1' } as const, attributes: {} };
@@ -311,7 +311,7 @@ describe('which calls', () => {
     expect(reportsOf(store, track('id:1', 'back'))).toHaveLength(1);
   });
 
-  it('none that is skipped because newer attributes are there, but its relationships', () => {
+  it('a call that newer attributes supersede is not reported, but its new relationships are', () => {
     const store = storeFor({});
     const at = (attributesAtMs: number) => ({ attributesAtMs });
     store.apply(
@@ -332,7 +332,7 @@ describe('which calls', () => {
     ]);
   });
 
-  it('of a person who gets their anonymous id from an event that nobody wants, with their identifiers', () => {
+  it('a later event of a visitor has the identifiers of the person, also if no webhook wanted the linking event', () => {
     const store = storeFor({ eventNames: ['bought'] });
     store.apply(identify('id:1', { email: 'a@x' }));
     const reports = reportsOf(

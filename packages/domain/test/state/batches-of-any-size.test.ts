@@ -147,7 +147,7 @@ test('operations in any commit batches end as one after another', () => {
   );
 });
 
-test('whoever is given a name and merged by it in one batch brings everything along', () => {
+test('a person who gets an email and is merged by it in one batch brings everything along', () => {
   const store = startingStore();
   store.apply(identify('id:1', { email: 'a@x' }), merge('id:2', 'email:a@x'));
   expect(endOf(store)).toMatchObject({

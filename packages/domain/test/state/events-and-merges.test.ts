@@ -50,7 +50,7 @@ describe('events', () => {
     expect(codes(store.apply(event))).toEqual(['duplicate_event']);
   });
 
-  it('does not create a person for a svc_id that nobody has', () => {
+  it('does not create a person for an unknown svc_id, and stores no event', () => {
     expect(codes(store.apply(track('svc_id:a3000007', 'a')))).toEqual(['person_not_found']);
     expect(store.events).toEqual([]);
   });
@@ -102,7 +102,7 @@ describe('anonymous ids', () => {
     expect(named('whose')?.personId).toBe(1);
   });
 
-  it('finds by anonymous id whom it belongs to, and makes nobody of an anonymous id alone', () => {
+  it('finds the person of an anonymous id, and creates no person for an anonymous id alone', () => {
     store.apply(
       identify('id:1', {}, { anonymousId: 'z' }),
       identify('anonymous_id:z', { plan: 'pro' }),
@@ -127,7 +127,7 @@ describe('anonymous ids', () => {
 
 describe('merging', () => {
   it.each(WAYS)(
-    'fills what the primary lacks and moves what the secondary has, %s',
+    'fills the gaps of the primary and moves the rows of the secondary, %s',
     (_, isTogether) => {
       store.applyEach(
         isTogether,
@@ -179,7 +179,7 @@ describe('merging', () => {
     },
   );
 
-  it('leaves stored events of more than 30 days ago where they are', () => {
+  it('leaves stored events of more than 30 days ago with the secondary', () => {
     store.apply(identify('id:1'), identify('id:2'));
     store.apply(
       track('id:2', 'long ago', {
@@ -191,14 +191,14 @@ describe('merging', () => {
     expect(named('long ago')?.personId).toBe(2);
   });
 
-  it('follows merges of merges, and nobody is merged with themselves', () => {
+  it('follows merges of merges, and ignores a merge of a person with themselves', () => {
     store.apply(identify('id:1'), identify('id:2'), identify('id:3'), track('id:3', 'seen'));
     store.apply(merge('id:2', 'id:3'), merge('id:1', 'id:2'), merge('id:1', 'id:1'));
     expect(store.people).toMatchObject([{ id: '1' }]);
     expect(named('seen')?.personId).toBe(1);
   });
 
-  it.each(WAYS)('leaves the svc_id of whoever was merged to nobody, %s', (_, isTogether) => {
+  it.each(WAYS)('leaves the svc_id of the merged person without an owner, %s', (_, isTogether) => {
     const svcIds = [1, 2].map((personId) => `svc_id:${svcId(personId)}`);
     store.applyEach(
       isTogether,
@@ -215,7 +215,7 @@ describe('merging', () => {
     expect(store.people[0]?.attributes).not.toHaveProperty(String(svcIds[1]));
   });
 
-  it('does nothing where either is not there', () => {
+  it('changes no person if either is missing', () => {
     store.apply(identify('id:1'));
     expect(codes(store.apply(merge('id:1', 'id:2')))).toEqual(['person_not_found']);
     expect(codes(store.apply(merge('id:2', 'id:1')))).toEqual(['person_not_found']);

@@ -36,21 +36,21 @@ const seen = (who: string, anonymousId?: string) =>
   track(who, 'seen', anonymousId === undefined ? {} : { anonymousId });
 
 describe('a simple event', () => {
-  it('holds nothing of somebody who is there, whatever it calls them', () => {
+  it('holds no identifier of a known person, by any of their names', () => {
     const operations = [seen('id:1'), seen('id:1'), seen('email:a'), seen('anonymous_id:z')];
     expect(held(operations, ['id:1=7', 'email:a=7', 'anonymous_id:z=8'])).toEqual([]);
   });
 
-  it('holds nothing of somebody who is suppressed: it is ignored', () => {
+  it('holds no identifier of a suppressed person, because it is ignored', () => {
     expect(held([seen('id:1')], ['id:1=7!'])).toEqual([]);
   });
 
-  it('holds who is not there yet, and whose nobody is', () => {
+  it('holds identifiers of unknown people, and an anonymous id without an owner', () => {
     expect(held([seen('id:1'), seen('id:2')], ['id:2=7'])).toEqual(['id:1']);
     expect(held([seen('anonymous_id:z')], ['anonymous_id:z='])).toEqual(['anonymous_id:z']);
   });
 
-  it('holds both names where it gives an anonymous id to somebody, and none where they have it', () => {
+  it('holds both names if it gives an anonymous id to a person, and no name if the person has it', () => {
     const both = ['id:1', 'anonymous_id:z'];
     expect(held([seen('id:1', 'z')], ['id:1=7'])).toEqual(both);
     expect(held([seen('id:1', 'z')], ['id:1=7', 'anonymous_id:z='])).toEqual(both);
@@ -71,7 +71,7 @@ describe('beside other operations', () => {
     ['delete', remove('id:1')],
     ['suppress', suppress('id:1')],
     ['unsuppress', unsuppress('id:1')],
-  ])('%s: every name of the person is held, those of others are not', (_, operation) => {
+  ])('%s: every name of the person is held, and names of other people are not', (_, operation) => {
     const operations = [seen('email:a'), seen('email:b'), seen('id:2'), operation];
     expect(held(operations, found)).toEqual(['email:a', 'id:1']);
     expect(held(operations.toReversed(), found)).toEqual(['id:1', 'email:a']);
@@ -81,7 +81,7 @@ describe('beside other operations', () => {
     expect(held([seen('id:1'), seen('id:2')], found, [8])).toEqual(['id:2']);
   });
 
-  it('holds what an attribute would make an identifier of, and whose it is', () => {
+  it('holds an attribute that becomes an identifier, and the names of its owner', () => {
     const operations = [identify('id:3', { email: 'b' }), seen('id:1'), seen('id:2')];
     expect(held(operations, found)).toEqual(['id:3', 'email:b', 'id:2']);
   });
@@ -97,7 +97,7 @@ describe('beside other operations', () => {
   });
 });
 
-test('a commit batch merges, reads, or holds what it names', () => {
+test('a commit batch merges, reads, or holds its identifiers', () => {
   expect(mergeStanceOf([])).toBe('holds');
   expect(mergeStanceOf([identify('id:1'), metric('d', 'opened')])).toBe('holds');
   expect(mergeStanceOf([identify('id:1'), seen('id:1')])).toBe('reads');

@@ -39,7 +39,7 @@ describe('whom a call means', () => {
     ]);
   });
 
-  it('gives an unknown id of the call to whoever has the email of the body', () => {
+  it('gives an unknown id of the call to the person with the email of the body', () => {
     store.apply(identify('email:a@x'));
     const changes = store.apply(identify('id:5', { email: 'A@x', plan: 'pro' }));
     expect(store.people).toMatchObject([{ id: '5', email: 'a@x', attributes: { plan: 'pro' } }]);
@@ -47,7 +47,7 @@ describe('whom a call means', () => {
     expect(store.apply(track('id:5', 'seen')).events[0]?.personId).toBe(store.people[0]?.personId);
   });
 
-  it('gives an unknown email of the call to whoever has the id of the body', () => {
+  it('gives an unknown email of the call to the person with the id of the body', () => {
     store.apply(identify('id:5'));
     store.apply(identify('email:a@x', { id: 5 }));
     expect(whoIs()).toEqual([{ id: '5', email: 'a@x' }]);
@@ -98,7 +98,7 @@ describe('whom a call means', () => {
     expect(store.identifiers).toHaveLength(1);
   });
 
-  it('does nothing for a svc_id that nobody has, nor for one of another workspace', () => {
+  it('changes no person for an unknown svc_id, or for one of another workspace', () => {
     store.apply(identify('id:1'));
     expect(codes(store.apply(identify('svc_id:a3000009', { plan: 'pro' })))).toEqual([
       'person_not_found',
@@ -121,7 +121,7 @@ describe('whom a call means', () => {
     ]);
   });
 
-  it('with _update changes who is there and makes nobody', () => {
+  it('with _update changes existing people and creates no person', () => {
     expect(codes(store.apply(identify('id:1', { plan: 'pro' }, { mayCreate: false })))).toEqual([
       'person_not_found',
     ]);
@@ -149,7 +149,7 @@ describe('whom a call means', () => {
     expect(whoIs()).toEqual([{ id: '1', email: null }]);
   });
 
-  it('suppresses an identifier that nobody has', () => {
+  it('suppresses an identifier that has no owner', () => {
     store.apply(suppress('email:a@x'));
     expect(codes(store.apply(identify('id:1', { email: 'A@X' })))).toEqual(['suppressed']);
     expect(store.people).toEqual([]);
@@ -167,7 +167,7 @@ describe('whom a call means', () => {
     expect(codes(store.apply(identify('id:1', { phone: '+3' })))).toEqual([]);
   });
 
-  it('under the svc_id takes no phone that is suppressed, nor one that could identify nobody', () => {
+  it('under the svc_id takes no phone that is suppressed, or that cannot identify a person', () => {
     store.apply(identify('phone:+4915112345678'), suppress('phone:+4915112345678'));
     store.apply(identify('phone:+4915100000000'));
     const who = `svc_id:${svcId(store.people[0]?.personId ?? 0)}`;
@@ -180,7 +180,7 @@ describe('whom a call means', () => {
   });
 });
 
-describe('what a call changes', () => {
+describe('the changes of a call', () => {
   const attributesAfter = (...patches: JsonObject[]): JsonObject | undefined => {
     for (const patch of patches) store.apply(identify('id:1', patch));
     return store.people[0]?.attributes;
@@ -240,7 +240,7 @@ describe('what a call changes', () => {
     });
   });
 
-  it('a stored time that is far ahead, from before there was a bound, keeps nobody from writing', () => {
+  it('a stored time that is far ahead, from before there was a bound, does not block later writes', () => {
     const year9999Ms = Date.UTC(9999, 11, 31);
     store.apply(identify('id:1', { plan: 'pro' }, { attributesAtMs: year9999Ms }));
     store.apply(identify('id:1', { plan: 'free' }, { attributesAtMs: NOW_MS - 1_000 }));
@@ -267,7 +267,7 @@ describe('what a call changes', () => {
     expect(attributes).toMatchObject({ a0: 'changed', fits: 1 });
   });
 
-  it('ignores svc_id among attributes and says so of identifiers that are neither text nor number', () => {
+  it('ignores svc_id among attributes, and reports identifiers that are not a text or a number', () => {
     const changes = store.apply(identify('id:1', { svc_id: 'a3000099', email: { a: 1 } }));
     expect(codes(changes)).toEqual(['invalid']);
     expect(store.people).toMatchObject([{ personId: 1, email: null, attributes: {} }]);

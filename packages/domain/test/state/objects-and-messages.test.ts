@@ -42,27 +42,30 @@ describe('devices', () => {
 });
 
 describe('objects and relationships', () => {
-  it.each(WAYS)('relates from both sides, creating what is not there, %s', (_, isTogether) => {
-    store.applyEach(
-      isTogether,
-      relate('id:1', 'acme', { role: 'boss' }),
-      relateObject('acme', 'email:b@x', { role: 'clerk' }),
-      identifyObject(
-        'acme',
-        { size: 3 },
-        { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] },
-      ),
-    );
-    expect(store.objects).toMatchObject([
-      { objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } },
-    ]);
-    expect(store.people).toHaveLength(2);
-    expect(store.relationships).toMatchObject([
-      { attributes: { role: 'boss', since: 2020 } },
-      { attributes: { role: 'clerk' } },
-    ]);
-    expect(store.events.filter((row) => row.kind === 'add_relationship')).toHaveLength(2);
-  });
+  it.each(WAYS)(
+    'relates from both sides, and creates missing people and objects, %s',
+    (_, isTogether) => {
+      store.applyEach(
+        isTogether,
+        relate('id:1', 'acme', { role: 'boss' }),
+        relateObject('acme', 'email:b@x', { role: 'clerk' }),
+        identifyObject(
+          'acme',
+          { size: 3 },
+          { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] },
+        ),
+      );
+      expect(store.objects).toMatchObject([
+        { objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } },
+      ]);
+      expect(store.people).toHaveLength(2);
+      expect(store.relationships).toMatchObject([
+        { attributes: { role: 'boss', since: 2020 } },
+        { attributes: { role: 'clerk' } },
+      ]);
+      expect(store.events.filter((row) => row.kind === 'add_relationship')).toHaveLength(2);
+    },
+  );
 
   it.each(WAYS)(
     'forgets the attributes of a relationship that was deleted and made again, %s',
@@ -77,7 +80,7 @@ describe('objects and relationships', () => {
     },
   );
 
-  it('deletes an object with its relationships, also of people whom nobody names', () => {
+  it('deletes an object with its relationships, also of people outside the commit batch', () => {
     store.apply(relate('id:1', 'acme'), relate('id:2', 'acme'), relate('id:2', 'other'));
     store.apply(deleteObject('acme'));
     expect(store.objects).toMatchObject([{ objectId: 'other' }]);
@@ -86,7 +89,7 @@ describe('objects and relationships', () => {
     expect(store.relationships).toHaveLength(1);
   });
 
-  it('does nothing for a svc object id that nothing has, nor for one of another workspace', () => {
+  it('changes no object for an unknown svc object id, or for one of another workspace', () => {
     store.apply(identifyObject('acme'));
     const object = { svcObjectId: 'ob000001' };
     store.apply({ ...identifyObject('', { a: 1 }), object });
@@ -110,7 +113,7 @@ describe('objects and relationships', () => {
 
 describe('segments and forms', () => {
   it.each(WAYS)(
-    'adds and removes members, skipping identifiers that match nobody, %s',
+    'adds and removes members, skipping identifiers of unknown people, %s',
     (_, isTogether) => {
       store.applyEach(
         isTogether,
@@ -143,7 +146,7 @@ describe('messages', () => {
     expect(type(metric('d2', 'opened', { channel: 'sms' }))).toBe('push_opened');
   });
 
-  it('tells who and what, as far as it is known', () => {
+  it('reports the recipient’s known identifiers and the details of the message', () => {
     store.apply(identify('id:1', { email: 'a@x' }));
     const [report] = store.apply(
       metric('d1', 'bounced', { recipient: 'A@x', reason: 'full' }),

@@ -45,7 +45,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     ['a device', addDevice('id:1', 'token')],
     ['a relationship', relate('id:1', 'acme')],
     ['a form', form('email:a@example.com', 'f', {})],
-  ])('%s of before the deletion makes nobody', (_name, call) => {
+  ])('%s of before the deletion creates no person', (_name, call) => {
     deletePerson();
     store.apply(replayed(call, DELETED_AT_MS - 1));
     expect(store.people).toEqual([]);
@@ -56,7 +56,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.people).toHaveLength(1);
   });
 
-  it('changes nothing of somebody who has the identifier since', () => {
+  it('leaves a person unchanged who has the identifier since', () => {
     deletePerson();
     store.apply({ ...identify('id:1', { plan: 'new' }), receivedAtMs: DELETED_AT_MS + 1 });
     store.apply(replayed(identify('id:1', { plan: 'old' }), DELETED_AT_MS - 1));
@@ -65,7 +65,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
   });
 });
 
-it('a call that did not wait comes after the deletion, whatever the clock of its intake', () => {
+it('a call that did not wait comes after the deletion, with any clock of its intake', () => {
   store.apply(identify('id:1'));
   store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
   store.apply({ ...identify('id:1'), receivedAtMs: DELETED_AT_MS - 60_000 });

@@ -106,7 +106,7 @@ describe('the subscription', () => {
     });
   });
 
-  it('merges preferences of one call as it does those of several', () => {
+  it('merges preferences of one call like the same preferences of several calls', () => {
     const name = fc.constantFrom(
       '',
       '.topics',

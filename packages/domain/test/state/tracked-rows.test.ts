@@ -17,7 +17,7 @@ const rowOf = fc.record({
 });
 const stepOf = fc.record({ does: fc.constantFrom('set', 'delete', 'ask'), row: rowOf });
 
-test('one person’s rows are found as among all, whatever was set and deleted before and after the first question', () => {
+test('one person’s rows are the same as a scan of all rows finds, after any sets and deletions', () => {
   fc.assert(
     fc.property(fc.array(rowOf, { maxLength: 6 }), fc.array(stepOf), (loaded, steps) => {
       const rows = new RowsOfPeople<Row>(({ personId, token }) => `${personId} ${token}`, loaded);

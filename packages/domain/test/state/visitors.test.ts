@@ -90,7 +90,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     });
   });
 
-  it('a removed group of preferences leaves what was said later', () => {
+  it('a removed group of preferences leaves preferences that were set later', () => {
     apply(
       identify('id:p', { svc_subscription_preferences: { topics: { a: true, b: true } } }),
       identify('anonymous_id:z', { svc_subscription_preferences: { topics: null } }),
@@ -127,7 +127,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(attributesOf('p')).toEqual(plan === null ? {} : { plan });
   });
 
-  it('the call that identifies comes after what the visitor said', () => {
+  it('the identifying call overrides the visitor’s earlier attributes', () => {
     apply(
       identify('anonymous_id:z', { plan: 'visitor', kept: true }),
       identify('id:p', { plan: 'call' }, { anonymousId: 'z' }),
@@ -210,7 +210,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.devices).toEqual([]);
   });
 
-  it('an object that was deleted meanwhile relates nobody', () => {
+  it('an object that was deleted meanwhile gets no relationship', () => {
     apply(relateObject('acme', 'anonymous_id:z'));
     store.apply({
       type: 'object.delete',
@@ -222,7 +222,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.relationships).toEqual([]);
   });
 
-  it('a deletion and a new visit leave nothing of the first one', () => {
+  it('after a deletion a new visit has only its own attributes', () => {
     apply(
       identify('anonymous_id:z', { plan: 'first' }),
       identify('id:p', {}, { anonymousId: 'z' }),
@@ -248,7 +248,7 @@ it('an unsubscription is reported once, when it takes effect', () => {
   expect(store.apply(identify('id:p', {}, { anonymousId: 'z' })).reports).toEqual([]);
 });
 
-it('what is older than 30 days does not take effect', () => {
+it('attributes that are older than 30 days do not take effect', () => {
   store.apply({
     ...identify('anonymous_id:z', { plan: 'old' }),
     receivedAtMs: NOW_MS - 31 * DAY_MS,
@@ -258,7 +258,7 @@ it('what is older than 30 days does not take effect', () => {
   expect(attributesOf('p')).toEqual({ other: 'young' });
 });
 
-it('what exceeds a bound of a visitor is an issue, and the rest is kept', () => {
+it('a value beyond a bound of a visitor is an issue, and the rest is kept', () => {
   const many = Object.fromEntries(Array.from({ length: 301 }, (_, index) => [`a${index}`, index]));
   const { issues } = store.apply(identify('anonymous_id:z', many));
   expect(issues.map(({ issue }) => [issue.code, issue.field, issue.sample])).toEqual([
@@ -283,7 +283,7 @@ it('what exceeds a bound of a visitor is an issue, and the rest is kept', () => 
   expect(store.devices).toHaveLength(50);
 });
 
-it('a workspace without visitors records nothing beside its people', () => {
+it('a workspace without visitors records no attribute places for its people', () => {
   store.apply(identify('id:p', { plan: 'pro' }));
   store.apply(identify('id:p', { plan: 'free' }));
   expect(store.people).toMatchObject([{ attributePlaces: null }]);

@@ -91,7 +91,7 @@ function relationshipsOf({ people, objects, relationships }: MemoryStore): strin
 const PICKS = fc.array(fc.nat(), { minLength: 1, maxLength: 12 });
 
 describe('a call about an object of one shard and people of others', () => {
-  test('leaves the people and objects that are there in order, whichever shard is first', () => {
+  test('leaves the same people and objects as in order, with any shard first', () => {
     const who = fc.constantFrom('id:u1', 'id:u2');
     const what = fc.constantFrom('o1', 'o2');
     const operation = fc.oneof(
@@ -162,7 +162,7 @@ describe('a call about an object of one shard and people of others', () => {
     );
   });
 
-  test('is split only where there are other shards, and never for whom it cannot make', () => {
+  test('is split only if there are other shards, and never for an anonymous id', () => {
     const whole = group('id:u1', 'o1');
     expect(splitOperation(whole, 1)).toEqual([whole]);
     expect(splitOperation(whole, SHARD_COUNT)).toHaveLength(2);
@@ -204,7 +204,7 @@ describe('a call about an object of one shard and people of others', () => {
     );
   });
 
-  test('tells once what is wrong', () => {
+  test('reports each fault once', () => {
     const store = new MemoryStore();
     store.apply(suppress('id:u1'));
     const codes = (operation: Operation) =>

@@ -171,7 +171,7 @@ function withoutNegativeZero(value: unknown): unknown {
 }
 
 describe.each(Object.entries(PARSERS))('%s', (_, parse) => {
-  test('takes any JSON value without throwing; what it gives is plain JSON that Postgres can store', () => {
+  test('takes any JSON value without throwing, and gives plain JSON that Postgres can store', () => {
     fc.assert(
       fc.property(body, text, fc.boolean(), (sent, path, phoneIdentifies) => {
         const before = JSON.stringify(sent);
@@ -188,7 +188,7 @@ describe.each(Object.entries(PARSERS))('%s', (_, parse) => {
     ['a long list', `[${'0,'.repeat(20_000)}0]`],
     ['a number beyond a double', '1e999'],
     ['an own __proto__', '{"__proto__":{"userId":"u1","event":"e","name":"e"}}'],
-  ])('survives %s, alone and wherever it reads', (_name, json) => {
+  ])('survives %s, alone and in each place that it reads', (_name, json) => {
     const hostile: unknown = JSON.parse(json);
     expectSound(parse(hostile, 'u1', CONTEXT));
     for (const place of PLACES)

@@ -95,7 +95,7 @@ describe('metrics', () => {
 });
 
 describe('unsubscribe', () => {
-  test('names a delivery and must say true', () => {
+  test('names a delivery, and its field unsubscribe must be true', () => {
     expect(onlyOperation(parseUnsubscribe('d1', { unsubscribe: true }, CONTEXT))).toStrictEqual({
       ...BASE,
       type: 'delivery.unsubscribe',

@@ -33,7 +33,7 @@ describe('manual segments', () => {
     expect(refusals(remove(['', 'a', null]))).toEqual(['required ids.0', 'required ids.2']);
   });
 
-  test.each(['0', '-1', '1.5', 'abc', '99999999999'])('segment %s is none', (segmentId) => {
+  test.each(['0', '-1', '1.5', 'abc', '99999999999'])('segment %s is refused', (segmentId) => {
     expect(refusals(parseSegmentChange('add', segmentId, 'id', { ids: ['a'] }, CONTEXT))).toEqual([
       'invalid segment_id',
     ]);

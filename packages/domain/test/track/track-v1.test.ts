@@ -41,7 +41,7 @@ describe('the person in the path', () => {
     });
   });
 
-  test('must be there, be storable and have at most 150 bytes, whatever is known of the body', () => {
+  test('must be there, be storable and have at most 150 bytes, also beside a body without escapes', () => {
     const context = { ...CONTEXT, hasEscapes: false };
     expect(refusals(parseDeletePerson(' ', context))).toEqual(['required identifier']);
     expect(refusals(parseIdentify('a\0', {}, context))).toEqual(['invalid identifier']);
@@ -201,7 +201,7 @@ describe('events', () => {
   });
 
   test.each([[''], [null], [undefined]])(
-    'with anonymous_id %j invite a recipient and are nobody’s',
+    'with anonymous_id %j invite a recipient and have no person',
     (anonymousId) => {
       const body = {
         name: 'invite',
@@ -255,7 +255,7 @@ describe('devices', () => {
     });
   });
 
-  test('without last_used say nothing about it', () => {
+  test('without last_used have no time of last use', () => {
     expect(
       onlyOperation(parseAddDevice('u1', { device: { id: 't', platform: 'ios' } }, CONTEXT)),
     ).not.toHaveProperty('lastUsedAtMs');

@@ -19,7 +19,7 @@ const acme = { objectTypeId: 1, objectId: 'acme' };
 const toU1 = [{ identifiers: { id: 'u1' }, relationship_attributes: { role: 'admin' } }];
 
 describe('an object', () => {
-  test('is identified with people; what identifies it is no attribute', () => {
+  test('is identified with people, and its identifiers are not attributes', () => {
     const parsed = object('identify', {
       attributes: { name: 'Acme', object_id: 'other', cio_object_id: 'x' },
       cio_relationships: toU1,

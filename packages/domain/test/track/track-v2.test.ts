@@ -174,7 +174,7 @@ describe('a person', () => {
     });
   });
 
-  test('cannot be named by an anonymous id where it must be known', () => {
+  test('cannot be named by an anonymous id if it must be known', () => {
     for (const action of ['delete', 'suppress', 'unsuppress', 'add_relationships']) {
       const body = {
         type: 'person',
@@ -188,7 +188,7 @@ describe('a person', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refused calls', () => {
   test.each([
     [{}, ['required type', 'required action']],
     [{ type: 'person' }, ['required action']],
@@ -208,7 +208,7 @@ describe('what is refused', () => {
     expect(refusals(parseEntity(body, CONTEXT))).toEqual(expected);
   });
 
-  test('relationships that are named twice, for nobody can say which were meant', () => {
+  test('relationships that are named twice, because they may differ', () => {
     const attributes = {
       cio_relationships: { action: 'add_relationships', relationships: toAcme },
     };
@@ -219,7 +219,7 @@ describe('what is refused', () => {
 });
 
 describe('batch', () => {
-  test('takes the good items and says of each bad one which it is, in what field and why', () => {
+  test('takes the good items and reports the index, field and reason of each bad one', () => {
     const parsed = parseTrackBatch(
       {
         batch: [
@@ -254,7 +254,7 @@ describe('batch', () => {
     ]);
   });
 
-  test('an item has at most 32 KB, and is measured only where the body could hold a larger one', () => {
+  test('an item has at most 32 KB, and is measured only if the body could hold a larger one', () => {
     const item = {
       type: 'person',
       action: 'event',

@@ -51,7 +51,7 @@ describe.each<[string, readonly Door[], readonly unknown[], Judge]>([
   ['boolean', BOOLEAN_DOORS, BOOLEANS, (value) => VALUE_RULES.boolean(value)],
   ['positive integer', NUMBER_DOORS, NUMBERS, judgeInteger],
 ])('%s', (_rule, doors, values, judge) => {
-  test.each(doors)('$name takes every value as the rule says', (door) => {
+  test.each(doors)('$name follows the rule for every value', (door) => {
     for (const value of values) {
       if (door.isText && typeof value !== 'string') continue;
       expectAsRuled(door, value, judge(value, door));

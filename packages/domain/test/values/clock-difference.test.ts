@@ -32,7 +32,7 @@ test.each([
   );
 });
 
-test('a worker goes by a clock of which nothing certain is known', () => {
+test('a worker goes by a clock with an uncertain difference', () => {
   expect(() => requireUsableClock({ aheadMs: 2 * DAY_MS, uncertaintyMs: 2_000 })).not.toThrow();
 });
 
@@ -47,10 +47,10 @@ test.each([
   ['days ahead', 0, 8 * DAY_MS, 1, 'ahead'],
   ['days ahead, by a clock that was set right since', 8 * DAY_MS, 0, 1, 'ahead'],
   // Too late is without loss.
-  ['days behind', 0, -8 * DAY_MS, 1, 'right'],
+  ['at an unknown time', 0, -8 * DAY_MS, 1, 'right'],
   ['when nobody knows', 0, Number.NaN, 1, 'unclear'],
 ] as const)(
-  'a delivery whose days were over %s may be given up only where that is certain',
+  'a delivery whose days were over %s may be given up only if that is certain',
   (_, endedMs, aheadMs, uncertaintyMs, verdict) => {
     expect(judgeGivingUp({ aheadMs, uncertaintyMs }, NOW_MS + endedMs, NOW_MS)).toBe(verdict);
   },

@@ -32,7 +32,7 @@ test('beyond its share a workspace leaves one share free, which others take', ()
   expect(mayTake(BOUND, claim({ ownSize: 25, totalSize: 99 }))).toBe(false);
 });
 
-test('beyond its share a workspace takes nothing while one that was refused holds less', () => {
+test('a workspace beyond its share takes no more while one that was refused holds less', () => {
   expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 39 }))).toBe(false);
   expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 40 }))).toBe(true);
   expect(mayTake(BOUND, claim({ ownSize: 20, leastRefusedSize: 0 }))).toBe(true);
@@ -44,7 +44,7 @@ test('one unit fits a share that is smaller', () => {
   expect(mayTake(small, claim({ ownSize: 1, totalSize: 1 }))).toBe(false);
 });
 
-test('the most that a workspace may have is what it is given unit by unit', () => {
+test('the maximum of a workspace equals its size after taking unit by unit', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 4, max: 60 }),
@@ -107,7 +107,7 @@ function run(
   return held;
 }
 
-test('whatever many workspaces take and release, the last share is there for those within theirs', () => {
+test('after any claims and releases, the last share is there for workspaces within their share', () => {
   fc.assert(
     fc.property(bound, fc.array(step, { maxLength: 400 }), (shared, steps) => {
       const held = run(shared, steps, (wanted, before) => {

@@ -14,7 +14,7 @@ const anyTextWithHalves = fc
   .map((units) => String.fromCharCode(...units));
 
 describe('the size of a text', () => {
-  test('is that of its UTF-8', () => {
+  test('is the size of its UTF-8', () => {
     fc.assert(
       fc.property(fc.oneof(anyText, anyTextWithHalves), (text) => {
         expect(utf8SizeBytes(text)).toBe(Buffer.byteLength(text));
@@ -32,7 +32,7 @@ describe('the size of a text', () => {
 });
 
 describe('the size of a value', () => {
-  test('is that of its compact JSON', () => {
+  test('is the size of its compact JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
         expect(jsonSizeBytes(value)).toBe(Buffer.byteLength(JSON.stringify(value)));
@@ -68,14 +68,14 @@ describe('the size of a value', () => {
     },
   );
 
-  test('is told of a value nested 200,000 deep, where recursion would overflow', () => {
+  test('is found for a value nested 200,000 deep, at which recursion would overflow', () => {
     const value: unknown = JSON.parse('['.repeat(200_000) + ']'.repeat(200_000));
     expect(isJsonLargerThan(value, 399_999)).toBe(true);
     expect(isJsonLargerThan(value, 400_000)).toBe(false);
   });
 });
 
-test('what is made storable has no U+0000 and no half of a surrogate pair, and nothing else changes', () => {
+test('storable text has no U+0000 and no half of a surrogate pair, and its other characters stay', () => {
   fc.assert(
     fc.property(anyTextWithHalves, (text) => {
       const storable = toStorableText(text);

@@ -26,7 +26,7 @@ test('half a minor unit is rounded up', () => {
 });
 
 // The share comes from the clocks of two machines: one a second ahead must not make anybody pay more than the whole.
-test('a share below nothing costs nothing, and one above the whole costs the whole', () => {
+test('a share below zero costs zero, and a share above the whole costs the whole', () => {
   expect(proratedAmount(1_000, -1, 60)).toBe(0);
   expect(proratedAmount(1_000, 61, 60)).toBe(1_000);
 });

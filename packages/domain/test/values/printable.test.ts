@@ -11,12 +11,12 @@ test('no character of somebody else drives a terminal', () => {
   );
 });
 
-test('what people write stays as it is', () => {
+test('text in any script stays as it is', () => {
   const text = 'Ünïcode, 日本語, עברית, 👩‍👩‍👧 and C:\\temp';
   expect(printable(text)).toBe(text);
 });
 
-test('JSON is the same value, whatever is in it, and drives no terminal either', () => {
+test('JSON of any content keeps its value, and its text is printable', () => {
   const value = { [HOSTILE]: HOSTILE, text: 'Ünïcode 👩‍👩‍👧' };
   const json = printableJson(value);
   expect(JSON.parse(json)).toEqual(value);

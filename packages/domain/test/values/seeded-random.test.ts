@@ -10,7 +10,7 @@ test('a seed gives the numbers that it always gave', () => {
   expect(seededRandom(2 ** 31 + 5)()).toBe(0.5801103678531945);
 });
 
-test('every item is picked, and nothing beyond them', () => {
+test('every item is picked, and no other value', () => {
   const random = seededRandom(7);
   const items = ['a', 'b', 'c'];
   const picked = new Set(Array.from({ length: 100 }, () => pick(random, items)));

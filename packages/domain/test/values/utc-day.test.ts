@@ -24,11 +24,14 @@ test.each([
   ['2026-01-01', '2025-08-01'],
   ['2026-05-31', '2025-12-01'],
   ['2026-06-01', '2026-01-01'],
-])('I31: up to %s the default range begins on %s: six whole calendar months', (end, start) => {
-  expect(usageRange({ end }, '2030-01-01')).toEqual({ start, end });
-});
+])(
+  'I31: up to %s the default range begins on %s and has six whole calendar months',
+  (end, start) => {
+    expect(usageRange({ end }, '2030-01-01')).toEqual({ start, end });
+  },
+);
 
-test('a day that is to come is today, and so is none', () => {
+test('a missing or future end is today, and a range that begins in the future or after its end is refused', () => {
   const today = '2026-03-31';
   for (const end of [undefined, '2026-03-31', '2026-04-01', '9999-12-31'])
     expect(usageRange({ end }, today)).toEqual({ start: '2025-10-01', end: today });

@@ -87,7 +87,7 @@ test('beyond so many, lanes are left to the queue until one has ended', async ()
   expect(wakes.wake(laneOf(3))).toBe(true);
 });
 
-test('a drain that fails is told, and the lane can be woken again', async () => {
+test('a drain that fails is reported, and the lane can be woken again', async () => {
   wakes.wake(laneOf(1));
   drains[0]?.fail();
   await settle();
@@ -96,7 +96,7 @@ test('a drain that fails is told, and the lane can be woken again', async () => 
   expect(drains).toHaveLength(2);
 });
 
-test('a stop waits for what is under way', async () => {
+test('a stop waits for the drains that are under way', async () => {
   wakes.wake(laneOf(1));
   wakes.wake(laneOf(2));
   let isClosed = false;

@@ -66,7 +66,7 @@ test('a process without idle time does not look whether lanes only wait, and one
   await capacity.close();
 });
 
-test('a failure is the job’s while it waits, and told apart after', async () => {
+test('a failure during the wait rejects the job, and a later failure is reported by itself', async () => {
   const failures: unknown[] = [];
   const capacity = new LaneCapacity({
     ...options,

@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test('a lone batch waits for nobody, and what comes while its transaction is under way is the next one', async () => {
+test('a lone batch starts at once, and the batches that come during its transaction form the next one', async () => {
   const first = groups.process(shardOf('a'));
   await settle();
   for (const id of ['b', 'c', 'd']) void groups.process(shardOf(id));

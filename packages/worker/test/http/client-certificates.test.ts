@@ -59,7 +59,7 @@ test('an endpoint that demands a client certificate gets the one of the webhook'
   expect(receiver.clients).toEqual(['client one']);
 });
 
-test('without a certificate the attempt fails, and the message says what was asked for', async () => {
+test('without a certificate the attempt fails, and the message names the missing certificate', async () => {
   const receiver = await demandingReceiver();
   expect(await send(client(), receiver, NOBODY)).toMatchObject({
     outcome: 'failure',
@@ -76,7 +76,7 @@ test('a certificate that the endpoint does not accept fails the attempt', async 
   expect(receiver.clients).toEqual([]);
 });
 
-test('a key that was stored before keys had a bound is not used, and the message says why', async () => {
+test('a key that was stored before keys had a bound is not used, and the message names the bound', async () => {
   const receiver = await demandingReceiver();
   const { privateKey } = generateKeyPairSync('rsa', {
     modulusLength: 4_104,
@@ -96,12 +96,12 @@ test.each([
   ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'does not know the authority of the client certificate'],
   ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'asks for a client certificate'],
   ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED', 'the client certificate has expired'],
-])('a server that tells why it refuses is quoted in a sentence: %s', (code, sentence) => {
+])('the reason of a server that refuses is quoted in a sentence: %s', (code, sentence) => {
   expect(tlsFailureMessage(code, false)).toContain(sentence);
 });
 
 // Security: a connection on which one webhook has proved itself must not carry requests of another.
-test('webhooks with different certificates never share a connection to one host, nor with one that has none', async () => {
+test('webhooks with different certificates, or without one, never share a connection to one host', async () => {
   const receiver = await demandingReceiver({ ...DEMANDING, rejectUnauthorized: false });
   const shared = client();
   const identities = [ONE, TWO, NOBODY];
@@ -159,7 +159,7 @@ test('a named authority takes the place of the others: a certificate of another 
   expect(receiver.clients).toEqual([]);
 });
 
-test('beside the well-known authorities a private one is trusted too where both are wanted', async () => {
+test('a private authority is trusted beside the well-known ones if both are wanted', async () => {
   const receiver = await demandingReceiver(SERVER);
   const both = identityOf({ trustsPublic: true });
   expect(await send(client(), receiver, both)).toMatchObject({ status: 200 });
@@ -174,7 +174,7 @@ test('through an egress proxy the certificate is the same', async () => {
   expect(receiver.clients).toEqual(['client two']);
 });
 
-test('a key that is not that of the certificate fails the attempt, and nothing else', async () => {
+test('a key of another certificate fails the attempt, and other webhooks still send', async () => {
   const receiver = await demandingReceiver();
   const wrong = identityOf({ certificate: CLIENT_ONE_CERTIFICATE, privateKey: CLIENT_TWO_KEY });
   const shared = client();

@@ -47,7 +47,7 @@ test('the latest used is used next', () => {
   expect(destroyed).toEqual([]);
 });
 
-test('one that its server keeps no longer is not used again, whichever was given back last', () => {
+test('a connection that its server no longer keeps is not used again, even if it was given back last', () => {
   const pool = poolOf();
   const [long, short] = [pool.take({ key: 'a' }), pool.take({ key: 'a' })];
   pool.release(long, 5_000);

@@ -84,7 +84,7 @@ describe('the address rules of webhooks hold', () => {
     expect(message).toContain('refused address');
   });
 
-  test('nor where a redirect points', async () => {
+  test('nor is the target of a redirect', async () => {
     let requestCount = 0;
     const port = await serve((_request, response) => {
       requestCount++;
@@ -105,12 +105,12 @@ describe('the address rules of webhooks hold', () => {
 });
 
 describe('another try may help', () => {
-  test('where the server fails', async () => {
+  test('if the server fails', async () => {
     const port = await serve((_request, response) => void response.writeHead(503).end());
     expect((await fault(read(`http://localhost:${port}/`))).mayPass).toBe(true);
   });
 
-  test('where the file breaks off', async () => {
+  test('if the file breaks off', async () => {
     const port = await serve((_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half', () => response.destroy());
@@ -120,7 +120,7 @@ describe('another try may help', () => {
     expect(mayPass).toBe(true);
   });
 
-  test('where nobody listens', async () => {
+  test('if the port is closed', async () => {
     const port = await serve(() => undefined);
     for (const close of closers.splice(0)) close();
     expect((await fault(read(`http://localhost:${port}/`))).mayPass).toBe(true);
@@ -176,7 +176,7 @@ describe('a file that never ends', () => {
   });
 });
 
-test('a file comes through an egress proxy, which is told its address', async () => {
+test('a file comes through an egress proxy, which gets its address', async () => {
   const port = await serve((_, response) => response.end('a,b\n'.repeat(100_000)));
   const egress = await startConnectProxy();
   const { proxy, asked } = egress;
@@ -224,7 +224,7 @@ describe('a proxy that does not answer in time', () => {
       .catch((error: unknown) => error);
   };
 
-  test('has failed, which says nothing of the file', async () => {
+  test('is a failure of the proxy, and not of the file’s host', async () => {
     const { proxy } = await serveProxy('CONNECT');
     const failure = await fetchThrough(proxy, 'http://127.0.0.2/a.csv');
     expect(failure).toBeInstanceOf(ProxyFailure);
@@ -235,7 +235,7 @@ describe('a proxy that does not answer in time', () => {
   });
 
   // Or an import from a host that drops packets would wait for ever.
-  test('but answers others meanwhile may have come to nothing behind it', async () => {
+  test('but answers others meanwhile counts as a fault of the file’s host, which may pass', async () => {
     const { proxy, heard } = await serveProxy('127.0.0.2');
     const silent = fetchThrough(proxy, 'http://127.0.0.2/a.csv');
     await heard;
@@ -246,7 +246,7 @@ describe('a proxy that does not answer in time', () => {
   });
 });
 
-describe('whoever takes the connection and says nothing is left', () => {
+describe('a connection to a silent server ends when the worker stops', () => {
   /** `taken` is fulfilled with the connection. */
   async function serveSilence() {
     const taken = Promise.withResolvers<Socket>();
@@ -284,7 +284,7 @@ describe('whoever takes the connection and says nothing is left', () => {
     await closed;
   });
 
-  test('also where it was to be left before it began', async () => {
+  test('also if the worker stopped before it began', async () => {
     const { port } = await serveSilence();
     const signal = AbortSignal.abort(new Error('the worker stops'));
     const url = `https://127.0.0.1:${port}/`;

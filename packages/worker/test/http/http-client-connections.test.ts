@@ -34,7 +34,7 @@ describe('a connection that is kept', () => {
     expect(receiver.connectionCount()).toBe(2);
   });
 
-  test('is given up when the answer says so', async () => {
+  test('is given up when the answer asks for it', async () => {
     // It is ours to close: the receiver leaves it open.
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     const client = clientOf();
@@ -58,7 +58,7 @@ describe('a connection that is kept', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('is given up when the receiver says something unasked', async () => {
+  test('is given up when the receiver sends bytes unasked', async () => {
     const receiver = await receiverOf(({ socket }) => {
       socket.write(answer(200));
       setTimeout(() => socket.write(answer(500)), 20);
@@ -74,7 +74,7 @@ describe('a connection that is kept', () => {
     ['reset', (socket) => void socket.resetAndDestroy()],
     ['closed', (socket) => void socket.end()],
   ])(
-    'and %s at the very moment of its next use costs nothing: the request goes over a fresh one',
+    'and %s at the moment of its next use does not fail the request, which goes over a fresh one',
     async (_, breakIt) => {
       const receiver = await receiverOf(({ socket, ordinal }) => {
         if (ordinal === 1) socket.write(answer(200));
@@ -172,7 +172,7 @@ describe('addresses', () => {
     },
   );
 
-  test('a name is judged by what it resolves to', async () => {
+  test('a name is judged by the addresses that it resolves to', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
     const sent = await post(
@@ -183,7 +183,7 @@ describe('addresses', () => {
     expect(receiver.connectionCount()).toBe(0);
   });
 
-  test('of several only those that are allowed are connected to', async () => {
+  test('of several addresses only the allowed ones are connected to', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     let refusedCount = 0;
     const refused = createServer((socket) => {
@@ -232,7 +232,7 @@ describe('addresses', () => {
   });
 
   // The system has few threads for look-ups: names of others whose servers do not answer hold them all.
-  test('a name that was found before is connected to where it was while its look-up hangs', async () => {
+  test('a name that was found before keeps its addresses while its look-up hangs', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     const { resolve, lookupCount } = foundOnce(() => new Promise(() => {}));
     const url = `http://known.example:${receiver.port}/`;
@@ -243,7 +243,7 @@ describe('addresses', () => {
   });
 
   // glibc reports this for name servers that do not answer it: often our own.
-  test('a name that was found before is connected to where it was while no name server answers', async () => {
+  test('a name that was found before keeps its addresses while every name server fails', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     const { resolve, lookupCount } = foundOnce(failsWith('EAI_AGAIN'));
     const client = clientOf({ resolve });
@@ -257,7 +257,7 @@ describe('addresses', () => {
     });
   });
 
-  test('what a name had before is judged anew', async () => {
+  test('the former addresses of a name are judged anew', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     const { resolve } = foundOnce(failsWith('EAI_AGAIN'));
     const client = clientOf({ ...closed, resolve });

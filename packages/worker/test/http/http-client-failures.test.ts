@@ -22,7 +22,7 @@ import {
 } from '../support/http-client-world.ts';
 
 describe('a connection that fails is', () => {
-  test('refused where nothing listens', async () => {
+  test('refused if the port is closed', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as AddressInfo;
@@ -36,7 +36,7 @@ describe('a connection that fails is', () => {
     });
   });
 
-  test('refused also where every address of a name refuses', async () => {
+  test('refused also if every address of a name refuses', async () => {
     const resolve = async () => [
       { address: '127.0.0.2', family: 4 },
       { address: '127.0.0.3', family: 4 },
@@ -80,7 +80,7 @@ describe('a connection that fails is', () => {
     expect(sent.receiver.requests).toHaveLength(1);
   });
 
-  test('an answer all the same where an error status came before', async () => {
+  test('an answer all the same if an error status came before', async () => {
     const sent = await sendTo(
       ({ socket }) => void socket.end('HTTP/1.1 502 Bad\r\ncontent-length: 10\r\n\r\nabc'),
     );

@@ -34,7 +34,7 @@ async function startProxy(...refusal: Parameters<typeof startConnectProxy>) {
 
 const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
 
-test('go where the name resolved to, over one tunnel that is kept', async () => {
+test('deliveries go to the address that the name resolved to, over one tunnel that is kept', async () => {
   const receiver = await receiverOf(respond(answer(200, 'hello')));
   const { proxy, asked } = await startProxy();
   const client = clientOf({ proxy, resolve });
@@ -50,7 +50,7 @@ test('go where the name resolved to, over one tunnel that is kept', async () => 
 });
 
 // The addresses of a name come in an order for our own network: IPv6 first if that network has no way out by itself.
-test('go to the other address of a name where the proxy has no way to one', async () => {
+test('deliveries go to another address of a name if the proxy has no way to the first one', async () => {
   const receiver = await receiverOf(respond(answer(200)));
   const both = [
     { address: '::1', family: 6 },
@@ -81,7 +81,7 @@ test('verify the certificate of the endpoint, not of the proxy', async () => {
   }
 });
 
-test('are refused before the proxy is asked where the address is not allowed', async () => {
+test('deliveries are refused before the proxy is asked if the address is not allowed', async () => {
   const { proxy, asked } = await startProxy();
   const client = clientOf({ proxy, resolve, allowPrivateAddresses: false });
   for (const host of ['receiver.test', '10.0.0.1', '[::1]', '169.254.169.254']) {
@@ -93,7 +93,7 @@ test('are refused before the proxy is asked where the address is not allowed', a
   expect(asked).toEqual([]);
 });
 
-test('say of a proxy that refuses or is away that there is no way, which is no hour', async () => {
+test('deliveries are unreachable, and do not wait an hour, if the proxy refuses or is away', async () => {
   const refusing = await startProxy(403);
   const sent = await post(clientOf({ proxy: refusing.proxy, resolve }), 'http://receiver.test/');
   expect(sent).toMatchObject({
@@ -111,7 +111,7 @@ test('say of a proxy that refuses or is away that there is no way, which is no h
 });
 
 // The message is shown to the webhook's owner, whose matter the operator's network is not.
-test('say of a refusal its status, not the words of the proxy', async () => {
+test('the failure of a refused delivery has the status of the proxy, but not its words', async () => {
   const { proxy } = await startProxy(502, 'No way from 10.1.2.3\0');
   const sent = await post(clientOf({ proxy, resolve }), 'http://receiver.test/');
   expect(sent).toMatchObject({
@@ -121,7 +121,7 @@ test('say of a refusal its status, not the words of the proxy', async () => {
 });
 
 // One that hangs is no fault of the endpoint, which would rest for an hour after a time-out.
-test('say of a proxy that never answers that there is no way, before their time is over', async () => {
+test('deliveries are unreachable, before their time is over, if the proxy never answers', async () => {
   const deaf = await receiverOf(() => {});
   const sent = await post(
     clientOf({ proxy: parseProxy(`http://127.0.0.1:${deaf.port}`), resolve, timeoutMs: 2_000 }),
@@ -142,7 +142,7 @@ test('have their one deadline over the proxy too', async () => {
   expect(sent.durationMs).toBeGreaterThanOrEqual(TIMEOUT_MS);
 });
 
-test('tell the proxy its user and password', async () => {
+test('deliveries send user and password to the proxy', async () => {
   const receiver = await receiverOf(respond(answer(200)));
   const { port, credentials } = await startProxy();
   const proxy = parseProxy(`http://us%40er:pass@127.0.0.1:${port}`);

@@ -19,7 +19,7 @@ import {
 } from '../support/http-client-world.ts';
 
 describe('an answer', () => {
-  test('is told with its status and the start of its body', async () => {
+  test('is reported with its status and the start of its body', async () => {
     const sent = await sendTo(respond(answer(202, 'thänks')));
     expect(sent).toMatchObject({ outcome: 'response', status: 202, body: 'thänks' });
     const [request] = sent.receiver.requests;
@@ -29,7 +29,7 @@ describe('an answer', () => {
     expect(request).toMatch(/\r\n\r\n\{"text":"Grüße"\}$/);
   });
 
-  test('is told with its head', async () => {
+  test('is reported with its head', async () => {
     const head = 'HTTP/1.1 503 Busy\r\nretry-after: 5\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n';
     const sent = await sendTo(respond(`${head}content-length: 0\r\n\r\n`));
     expect(sent.head).toBe(
@@ -61,7 +61,7 @@ describe('an answer', () => {
     expect(untilClose).toMatchObject({ outcome: 'response', status: 200, body: 'abcde' });
   });
 
-  test('without an end is cut and is still a success; what is kept of it is short', async () => {
+  test('without an end is cut and is still a success, with a short part of its body', async () => {
     const endless = await receiverOf(({ socket }) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n');
       const more = (): void => {
@@ -85,7 +85,7 @@ describe('an answer', () => {
     expect(sent.body).toBe(toStorableText(bomb.toString()));
   });
 
-  test('can be kept as text whatever its bytes', async () => {
+  test('can be kept as text with any bytes', async () => {
     const sent = await sendTo(
       ({ socket }) =>
         void socket.write(
@@ -177,7 +177,7 @@ describe('the deadline', () => {
     expect(sent.status).toBe(200);
   });
 
-  test('is not what a status says: an error whose body drips is that error', async () => {
+  test('does not replace an error status: an error whose body drips is that error', async () => {
     const sent = await sendTo(({ socket }) => {
       socket.write('HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\n');
       drip(socket, 'x'.repeat(1000));

@@ -76,11 +76,11 @@ describe('an answer', () => {
     ['a 304 says that it has a body', 'HTTP/1.1 304 No\r\ntransfer-encoding: chunked\r\n\r\n'],
     ['its body is cut', `HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n${'x'.repeat(20_000)}`],
     ['its chunks are cut', `${CHUNKED}ffffff\r\n${'x'.repeat(20_000)}`],
-  ])('is complete and its connection is not used again where %s', (_, text) => {
+  ])('is complete and its connection is not used again if %s', (_, text) => {
     expect(read(text)).toMatchObject({ state: 'complete', keepAliveMs: 0 });
   });
 
-  test('says how long its connection is kept', () => {
+  test('has the time for which its connection is kept', () => {
     const keptFor = (field: string) => read(`${LENGTH_3}${field}\r\n\r\nabc`).keepAliveMs;
     expect(keptFor('Keep-Alive: timeout=5, max=100')).toBe(3_000);
     expect(keptFor('keep-alive: timeout=600')).toBe(KEEP_ALIVE_MS);

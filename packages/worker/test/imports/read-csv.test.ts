@@ -95,13 +95,13 @@ describe('rows that end otherwise than the names', () => {
       expect(await read(bytes, form, endByte)).toEqual(all.slice(index + 1));
   });
 
-  test('are rows also where they have other numbers of cells than there are names', async () => {
+  test('are rows also if they have more or fewer cells than there are names', async () => {
     const bytes = Buffer.from(`${NAMES.join(',')}\na,ann\rb,ann,c,\r`);
     const records = await read(bytes, findFileForm(bytes, undefined));
     expect(records.map(({ cells }) => cells)).toEqual([NAMES, ['a', 'ann'], ['b', 'ann', 'c', '']]);
   });
 
-  test('are none where a cell has the other line end', () => {
+  test('are not found if a cell has the other line end', () => {
     const rowEndOf = (text: string) =>
       findFileForm(Buffer.from(`${NAMES.join(',')}${text}`), undefined).rowEnd;
     expect(rowEndOf('\na,ann,one\rtwo\nb,ann,c\n')).toBe('newline');
@@ -123,7 +123,7 @@ describe('the form of a file', () => {
   });
 
   test.each(ENCODINGS)(
-    'sep= in front of the names says what separates cells: %s',
+    'sep= in front of the names sets the separator of cells: %s',
     async (_, encode) => {
       const bytes = encode('sep=;\r\n_svc_name;_svc_customer_id;note\r\nbought;ann;1,5\r\n');
       expect(await cellsOf(bytes)).toEqual([HEADER.split(','), ['bought', 'ann', '1,5']]);
@@ -142,7 +142,7 @@ describe('the form of a file', () => {
     },
   );
 
-  test('sep= with what separates no cells is refused with what it says', () => {
+  test('sep= with a character that cannot separate cells is refused with its text', () => {
     expect(() => findFileForm(Buffer.from('sep=x\na'), undefined)).toThrow('row 1 says "sep=x"');
   });
 
@@ -158,7 +158,7 @@ describe('the form of a file', () => {
     ['7z', [0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c], '7z'],
     ['RAR', [...Buffer.from('Rar!\x1a\x07\x01')], 'RAR'],
     ['PDF', [...Buffer.from('%PDF-1.7')], 'PDF'],
-  ])('%s is refused with what it is', (_, bytes, what) => {
+  ])('%s is refused with its kind', (_, bytes, what) => {
     expect(() => findFileForm(Buffer.from(bytes), undefined)).toThrow(what);
   });
 
@@ -176,7 +176,7 @@ describe('the form of a file', () => {
   });
 });
 
-test('valid UTF-8 goes before an encoding of one byte that is declared, as servers do of whatever they send', () => {
+test('valid UTF-8 goes before a declared encoding of one byte, which servers often declare for any file', () => {
   const encodingOf = (text: Buffer, declared: string, isAsDeclared?: boolean) =>
     findFileForm(text, declared, isAsDeclared).encoding;
   const utf8 = Buffer.from(`${HEADER}\nCafé,ann,Zürich\n`);
@@ -251,7 +251,7 @@ describe('a byte that its encoding does not have', () => {
     );
   });
 
-  test('is the end of what is read: no half of its row comes before it', async () => {
+  test('ends the reading: no half of its row comes before it', async () => {
     const bytes = latin(`${HEADER}\na,b,c\nd,caf\xe9,f\n`);
     const cells: (readonly string[])[] = [];
     const form = findFileForm(bytes, undefined);

@@ -48,7 +48,7 @@ test('is a fault of the record with its row, place and value, and of no other', 
   expect(records[4]?.cells).toEqual(['ü', 'a', '4']);
 });
 
-test('is found again where reading begins in the middle', async () => {
+test('a wrong byte is found again if reading begins in the middle', async () => {
   const all = await read(FILE, 'marked');
   for (const [index, { endByte }] of all.entries()) {
     const rest = await read(FILE, 'marked', endByte);
@@ -99,7 +99,7 @@ test.each([
   );
 });
 
-test('marks make valid UTF-8 of the same length, and leave what is valid', () => {
+test('marks make valid UTF-8 of the same length, and leave valid bytes as they are', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'grapheme' }).map((text) => Buffer.from(text)),
     fc.uint8Array({ maxLength: 4 }).map((bytes) => Buffer.from(bytes)),

@@ -19,7 +19,7 @@ const signer = (changes: Partial<SigningTarget>) =>
     (encrypted) => encrypted,
   );
 
-test('a delivery is signed as the published vector says', () => {
+test('a delivery is signed like the published vector', () => {
   const headers = signer({ signingKey: PUBLISHED_KEY }).headers('id', '{"key": "value"}', AT_MS);
   expect(headers).toMatchObject({
     'x-svc-timestamp': '1692633432',

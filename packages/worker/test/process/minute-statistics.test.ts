@@ -41,7 +41,7 @@ function world() {
   return { clock, statistics, write };
 }
 
-test('operations count by their name and among all; of issues those that were not taken', async () => {
+test('operations count by their name and among all, and issues only if the value was not taken', async () => {
   const { statistics, write } = world();
   statistics.countOperations([
     ...[tracked('Order'), tracked('Order'), identified, tracked('Order', 2)],
@@ -65,7 +65,7 @@ test('operations count by their name and among all; of issues those that were no
   expect(events.every(({ minuteMs }) => minuteMs === 10 * MINUTE_MS)).toBe(true);
 });
 
-test('attempts count for their webhook and for all, those that were answered with how long it took', async () => {
+test('attempts count for their webhook and for all, and answered ones with their time', async () => {
   const { statistics, write } = world();
   statistics.countAttempt(LANE, { failure: null, status: 200, durationMs: 3 });
   statistics.countAttempt(LANE, { failure: 'status', status: 500, durationMs: 3 });
@@ -94,7 +94,7 @@ test('a minute is written with its whole sum as long as it grows, then it is for
   ]);
 });
 
-test('what could not be written is written the next time, and with it what came meanwhile', async () => {
+test('counts that could not be written are written the next time, with the counts that came meanwhile', async () => {
   const { statistics, write } = world();
   statistics.countOperations([identified]);
   const failing = statistics.write(() => {

@@ -39,7 +39,7 @@ function createReconciler(kind: DueKind, intervalMs = 0) {
   };
 }
 
-test('nothing due: nothing but the look', async () => {
+test('without due work only the look runs', async () => {
   const { reconcileLoop, run } = createReconciler('lanes');
   const { looked } = start([reconcileLoop]);
   await looked();
@@ -98,7 +98,7 @@ test('one has its interval, however often is looked', async () => {
   expect(run).toHaveBeenCalledTimes(2);
 });
 
-test('a stop tells those under way to end and waits for them', async () => {
+test('a stop asks the loops under way to end and waits for them', async () => {
   let asks: (() => boolean) | undefined;
   let end = (): void => {};
   const { due, looks } = start([

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { workerSettings } from '../../src/process/settings.ts';
 import { webhookOptions, webhookSettings } from '../../src/process/webhook-settings.ts';
 
-test('without settings the numbers are those of the spec', () => {
+test('without settings the numbers are the numbers of the spec', () => {
   expect(webhookOptions(parseSettings(webhookSettings, {}))).toEqual({
     timeoutMs: 4_000,
     allowPrivateAddresses: false,
@@ -71,7 +71,7 @@ test.each([
   ['60000', '25000', /set DRAIN_TIMEOUT_MS above 120000/],
   ['60000', '120001', undefined],
 ])(
-  'a request of %s ms and a stop of %s ms do not go together where the stop would cut the request',
+  'a request of %s ms and a stop of %s ms do not go together if the stop would cut the request',
   (timeoutMs, drainTimeoutMs, problem) => {
     const parse = () =>
       parseSettings(workerSettings, {

@@ -22,7 +22,7 @@ function createClock(...aheadMs: number[]) {
 
 const WRONG = expect.objectContaining({ code: 'CLOCK_WRONG' });
 
-test('a worker ends where a second measurement says too that its clock is wrong, not by one alone', async () => {
+test('a worker ends if a second measurement also finds its clock wrong, not by one alone', async () => {
   const wrongTwice = createClock(DAY_MS);
   await wrongTwice.clock.watch(at(DAY_MS));
   expect(wrongTwice.endings).toEqual([WRONG]);

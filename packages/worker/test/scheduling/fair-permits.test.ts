@@ -60,7 +60,7 @@ function createWorld(options: { permitsMax: number; slowMax?: number; slowAfterM
 }
 
 describe('permits', () => {
-  test('are for whoever asks while there are some, and come back', () => {
+  test('are for any requester while there are some, and come back', () => {
     const { permits } = createWorld({ permitsMax: 2 });
     const requester = { accountId: 1, lane: 'a' };
     const first = permits.tryAcquire(requester);
@@ -89,7 +89,7 @@ describe('permits', () => {
     expect(ratio).toBeLessThan(1.4);
   });
 
-  test('serve whoever comes new before those who have had much', () => {
+  test('serve a new requester before requesters that have had much', () => {
     const world = createWorld({ permitsMax: 2 });
     for (let lane = 0; lane < 20; lane++) world.keepBusy({ accountId: 1, lane: `l${lane}` }, 100);
     world.runUntil(5_000);
@@ -137,7 +137,7 @@ describe('permits', () => {
     }
   });
 
-  test('go to those who wait before those who ask anew, however many come free', () => {
+  test('go to waiting requesters before new ones, for any number that come free', () => {
     const { permits } = createWorld({ permitsMax: 2 });
     const held = [1, 2].map((accountId) => permits.tryAcquire({ accountId, lane: 'a' }) as Permit);
     const served: number[] = [];
@@ -156,7 +156,7 @@ describe('permits', () => {
     expect(permits.waitingCount).toBe(1);
   });
 
-  test('stay with a request that waits for a busy process: that says nothing of its endpoint', () => {
+  test('stay with a request that waits for a busy process, which does not make its endpoint slow', () => {
     const world = createWorld({ permitsMax: 1, slowMax: 10, slowAfterMs: 50 });
     const first = world.permits.tryAcquire({ accountId: 1, lane: 'a' });
     world.beBusy(500);
@@ -205,7 +205,7 @@ describe('permits', () => {
     expect(permits.heldCount).toBe(1);
   });
 
-  test('come to the others where one breaks on its turn', () => {
+  test('come to the others if one breaks on its turn', () => {
     const { permits } = createWorld({ permitsMax: 1 });
     const held = permits.tryAcquire({ accountId: 1, lane: 'a' });
     permits.wait({ accountId: 1, lane: 'b' }, () => {
@@ -221,7 +221,7 @@ describe('permits', () => {
     expect(hasCome).toBe(true);
   });
 
-  test('are not given to who has left', () => {
+  test('are not given to a requester that has left', () => {
     const { permits } = createWorld({ permitsMax: 1 });
     const permit = permits.tryAcquire({ accountId: 1, lane: 'a' });
     const served: string[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { IdleTime } from '../../src/scheduling/idle-time.ts';
 
-test('time is short while the process has next to nothing left of it, and not a moment longer', () => {
+test('time is short while the process has next to no idle time, and not a moment longer', () => {
   let nowMs = 0;
   let idleMs = 0;
   const idleTime = new IdleTime({ idleMs: () => idleMs, monotonicNow: () => nowMs });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MinHeap } from '../../src/scheduling/min-heap.ts';
 
-test('whatever goes in comes out by key, and of equal keys in the order in which it came', () => {
+test('items come out by key, and items of equal keys in the order in which they came', () => {
   fc.assert(
     fc.property(fc.array(fc.option(fc.integer({ min: 0, max: 9 }))), (steps) => {
       const heap = new MinHeap<{ key: number; ordinal: number }>();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TimeSlice } from '../../src/scheduling/time-slice.ts';
 
-test('a lane makes room when its time slice is over and others wait, and goes on where nobody does', () => {
+test('a lane makes room when its time slice is over and others wait, and goes on if they do not', () => {
   let isPlaceWanted = false;
   const timeSlice = new TimeSlice({ timeSliceMs: 500, isPlaceWanted: () => isPlaceWanted });
   timeSlice.begin(1_000);

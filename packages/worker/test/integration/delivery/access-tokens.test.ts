@@ -142,7 +142,7 @@ test('a token goes at once with its webhook, and is neither fetched nor kept for
   expect(await countTokens()).toBe(0);
 });
 
-test('id and secret stand in the body where the token server wants them there', async () => {
+test('id and secret stand in the body if the token server wants them there', async () => {
   const world = await worldOf({ client_authentication: 'body' });
   await deliverOne(world, worker());
   expect(tokens.requests).toEqual([
@@ -360,7 +360,7 @@ test('workers share one token, and fetch one at a time', async () => {
   expect(tokens.atOnceMax).toBe(1);
 });
 
-test('a worker that still has the former client sends nothing with the token of the new one', async () => {
+test('a worker that still has the former client does not send with the token of the new one', async () => {
   const world = await worldOf();
   const { post } = worker();
   const requestOf = (endpointVersion: number) => ({

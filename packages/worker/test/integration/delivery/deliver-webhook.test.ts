@@ -185,7 +185,7 @@ describe('a healthy lane', () => {
     expect(world.sent).toEqual(eventIds(1, 50));
   });
 
-  test('ends whenever its time slice ends, and goes on where it was', async () => {
+  test('may end its time slice at any moment, and goes on from there', async () => {
     const world = await createLaneWorld(database);
     let ticks = 0;
     for (let timeSliceMs = 1; timeSliceMs <= 40; timeSliceMs++) {
@@ -198,7 +198,7 @@ describe('a healthy lane', () => {
     expect(world.sent).toEqual(eventIds(1, 120));
   });
 
-  test('takes up what is logged while it is being drained', async () => {
+  test('sends the deliveries that are logged while it is drained', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     world.behave = async (_, eventId) => {
@@ -211,7 +211,7 @@ describe('a healthy lane', () => {
 });
 
 describe('a failing lane', () => {
-  test('is kept and given back in one, where nothing else is under way', async () => {
+  test('is kept and given back in one statement if no other request is under way', async () => {
     const world = await createLaneWorld(database);
     await world.log(2);
     world.behave = () => status(500);
@@ -298,7 +298,7 @@ describe('a failing lane', () => {
     ).toEqual(['delivered', 'delivered', 'abandoned']);
   });
 
-  test("never sends again what was delivered beside the head, and keeps each one's own first attempt", async () => {
+  test('never sends a delivery again that succeeded beside the head, and keeps the first attempt of each', async () => {
     const world = await createLaneWorld(database);
     await world.log(20);
     world.behave = () => OK;

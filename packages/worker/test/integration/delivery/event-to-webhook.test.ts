@@ -64,7 +64,7 @@ describe.each(['postgres', 'redis'] as const)(
   'from a call to a signed delivery, queues on %s',
   (kind) => {
     test(
-      'a worker killed in the middle loses nothing and doubles nothing',
+      'after a worker is killed in the middle, every event is stored once and arrives in order',
       { timeout: 120_000 },
       async () => {
         const { database, url } = await createTestDatabase();

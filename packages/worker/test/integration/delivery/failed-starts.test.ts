@@ -38,7 +38,7 @@ async function expectFailedStart(
 }
 
 test(
-  'a worker whose stop would cut its deliveries says which two settings do not go together',
+  'a worker whose stop would cut its deliveries names the two settings that do not go together',
   () =>
     expectFailedStart(
       { DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice', WEBHOOK_TIMEOUT_MS: '30000' },
@@ -49,7 +49,7 @@ test(
 );
 
 test(
-  'a worker without the key that encrypted a secret says which setting to correct',
+  'a worker without the key that encrypted a secret names the setting to correct',
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);

@@ -53,7 +53,7 @@ function storeWithout(...names: readonly (keyof LaneStore)[]): LaneStore {
   return { ...storeOf(world), ...(Object.fromEntries(refused) as Partial<LaneStore>) };
 }
 
-test('what was logged is sent with one statement, which keeps it and gives the lane back', async () => {
+test('the logged deliveries are sent with one statement, which keeps them and gives the lane back', async () => {
   const lane = await logAndTake([null, null]);
   const store = storeWithout('claim', 'load', 'find');
   expect(await world.deliver({ store }, takenOf(lane))).toEqual({ outcome: 'idle' });
@@ -62,7 +62,7 @@ test('what was logged is sent with one statement, which keeps it and gives the l
   expect(await world.lane()).toMatchObject({ cursor: 2, isHeld: false });
 });
 
-test('what is logged meanwhile is sent without a read of the log, and behind what is about the same person', async () => {
+test('later deliveries are sent without a read of the log, and behind those about the same person', async () => {
   const gate = createGate();
   world.behave = async (_, eventId) => {
     if (eventId === 'e1') await gate.opened;
@@ -88,7 +88,7 @@ test('what is logged meanwhile is sent without a read of the log, and behind wha
   expect(world.sent).toEqual(['e1', 'e3', 'e2']);
 });
 
-test('told out of order, each is sent once and in order', async () => {
+test('deliveries that are handed over out of order are sent once each and in order', async () => {
   const gate = holdAnswers(world, OK);
   const inProgress = new LanesInProgress();
   const lane = await logAndTake([1]);
@@ -103,7 +103,7 @@ test('told out of order, each is sent once and in order', async () => {
   expect(world.sent).toEqual(eventIds(1, 3));
 });
 
-test('a delivery that fails is the head, and what was handed over behind it waits', async () => {
+test('a delivery that fails is the head, and the deliveries handed over behind it wait', async () => {
   world.behave = () => status(500);
   const lane = await logAndTake([1, 1, 2]);
   expect(await world.deliver({}, takenOf(lane))).toMatchObject({ outcome: 'waiting' });
@@ -112,7 +112,7 @@ test('a delivery that fails is the head, and what was handed over behind it wait
   expect((await logAndTake([3]).catch(() => undefined))?.claimed).toBeUndefined();
 });
 
-test('a lease that has nearly ended when the commit comes sends nothing, and the lane is woken again', async () => {
+test('with a lease that has nearly ended at the commit no delivery is sent, and the lane is woken again', async () => {
   const lane = await logAndTake([1]);
   const late = { ...takenOf(lane), claimedAtMs: performance.now() - 12_000 };
   expect(await world.deliver({}, late)).toEqual({ outcome: 'more' });

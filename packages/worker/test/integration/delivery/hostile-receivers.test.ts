@@ -122,7 +122,7 @@ describe.concurrent('a receiver that', () => {
     expect(inside.requests).toEqual([]);
   });
 
-  test('closes a kept connection at the moment of its next use: which costs nothing', async () => {
+  test('closes a kept connection at the moment of its next use does not fail the delivery', async () => {
     const receiver = await receiverOf(({ socket, ordinal }) => {
       if (ordinal === 1) socket.write(answer(200));
       else socket.resetAndDestroy();

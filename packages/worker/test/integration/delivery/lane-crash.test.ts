@@ -87,7 +87,7 @@ const STEPS: Readonly<Record<string, () => Promise<void>>> = {
 };
 
 test.each(Object.keys(STEPS))(
-  'a worker dies %s: nothing is lost, nothing overtakes',
+  'a worker dies %s: every delivery arrives, and in order',
   async (step) => {
     await STEPS[step]?.();
     world.answer = () => 200;

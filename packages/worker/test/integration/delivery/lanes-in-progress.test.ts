@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 describe('a drain', () => {
-  test('sends what this process logs meanwhile at once, and takes no word for what it will not look at', async () => {
+  test('sends deliveries that this process logs meanwhile at once, and refuses them after its end', async () => {
     const world = await createLaneWorld(database);
     await world.log(3);
     const gate = createGate();
@@ -66,7 +66,7 @@ describe('a drain', () => {
     expect(world.sent).toEqual(eventIds(1, 3));
   });
 
-  test('what is logged while it gives its lane back is sent: by itself, or it is woken', async () => {
+  test('sends deliveries that are logged while it gives its lane back, by itself or after a wake-up', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     const inProgress = new LanesInProgress();

@@ -29,7 +29,7 @@ async function webhooksAt(endpoints: readonly string[]) {
   return database;
 }
 
-test('each webhook at a refused address is named, whoever has it, and no other', async () => {
+test('each enabled webhook at a refused address is named, and no other', async () => {
   const others = Array.from({ length: 902 - ENDPOINTS.length }, () => 'https://outside.example/');
   const endpoints = [...ENDPOINTS, ...others];
   // Disabled, and deleted.

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 describe('probe now', () => {
-  test('lets the head be tried at once, and what it blocked follows in order', async () => {
+  test('lets the head be tried at once, and the blocked deliveries follow in order', async () => {
     const world = await createFailingLane(database);
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('due');
@@ -45,7 +45,7 @@ describe('probe now', () => {
     expect(await world.lane()).toMatchObject({ cursor: 1, state: 'failing' });
   });
 
-  test('while a worker probes changes nothing, and the outcome of that retry probe is kept', async () => {
+  test('while a worker probes does not start a second probe, and the outcome of the first is kept', async () => {
     const world = await createFailingLane(database);
     const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
@@ -58,7 +58,7 @@ describe('probe now', () => {
     expect(await world.attempts(2)).toHaveLength(2);
   });
 
-  test('of a healthy, a disabled and an unknown webhook does nothing', async () => {
+  test('of a healthy, a disabled or an unknown webhook leaves the lane as it is', async () => {
     const world = await createLaneWorld(database);
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('not_failing');
     const failing = await createFailingLane(database);
@@ -72,7 +72,7 @@ describe('probe now', () => {
 });
 
 describe('skip head', () => {
-  test('abandons the head, says so, and what it blocked follows in order, from a concurrency limit of one', async () => {
+  test('abandons the head with its reason, and the blocked deliveries follow in order, from a concurrency limit of one', async () => {
     const world = await createFailingLane(database);
     expect(await skip(world)).toBe('skipped');
     expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, concurrencyLimit: 1 });
@@ -110,7 +110,7 @@ describe('skip head', () => {
     ]);
   });
 
-  test('takes the lane from a worker whose lease has run out, which then writes nothing', async () => {
+  test('takes the lane from a worker whose lease has run out, and the outcome of that worker is refused', async () => {
     const world = await createFailingLane(database);
     const gate = createGate();
     world.behave = async (_, eventId) => {
@@ -161,7 +161,7 @@ describe('skip head', () => {
     expect(await world.lane()).toMatchObject({ cursor: 2 });
   });
 
-  test('of a disabled webhook keeps what was blocked', async () => {
+  test('of a disabled webhook keeps the blocked deliveries', async () => {
     const world = await createFailingLane(database);
     const change = (disabled: boolean) => world.change({ disabled });
     await change(true);
@@ -174,7 +174,7 @@ describe('skip head', () => {
 });
 
 describe('the state', () => {
-  test('counts what is not finished, without what was delivered out of order', async () => {
+  test('counts unfinished deliveries, without the ones that were delivered out of order', async () => {
     const world = await createLaneWorld(database);
     await world.log(20);
     world.behave = (_, eventId) => (eventId === 'e3' ? status(404) : OK);

@@ -53,7 +53,7 @@ function answerInAnyOrder(world: LaneWorld, received: string[], failing = (_: nu
 }
 
 describe('a lane with room for many requests', () => {
-  test('sends a hundred changes of one person one after another, and none before a failed one', async () => {
+  test('sends a hundred changes of one person one after another, and waits behind a failed one', async () => {
     const world = await createLaneWorld(database);
     await world.logAbout(Array.from({ length: 100 }, () => 7));
     const received: string[] = [];
@@ -141,7 +141,7 @@ describe('a lane with room for many requests', () => {
   });
 });
 
-test('what an older version logged is kept in order too, by the person in its body', async () => {
+test('deliveries that an older version logged are kept in order too, by the person in their bodies', async () => {
   const world = await createLaneWorld(database);
   await world.log(30);
   await sql`
@@ -157,7 +157,7 @@ test('what an older version logged is kept in order too, by the person in its bo
   expect(received).toEqual(eventIds(1, 30));
 });
 
-test('a person is the internal person, whatever identifier the call and the event carry', async () => {
+test('deliveries about one person stay in order, with any identifier in the call and the event', async () => {
   const world = await createLaneWorld(database, {
     events: ['customer_subscribed', 'customer_unsubscribed'],
   });
@@ -191,7 +191,7 @@ test('a person is the internal person, whatever identifier the call and the even
   expect(received).toEqual(rows.map(({ eventId }) => eventId));
 });
 
-test('a webhook with strict order has one request in flight, whatever its concurrency', async () => {
+test('a webhook with strict order has one request in flight, with any concurrency', async () => {
   const world = await createLaneWorld(database, { ordering: 'strict', windowMax: 50 });
   await world.logAbout(Array.from({ length: 60 }, (_, index) => index));
   let inFlight = 0;
@@ -207,7 +207,7 @@ test('a webhook with strict order has one request in flight, whatever its concur
   expect(world.sent).toEqual(eventIds(1, 60));
 });
 
-test('a resend is outside the order: it passes what its person waits for', async () => {
+test('a resend is outside the order: it passes the deliveries for which its person waits', async () => {
   const world = await createLaneWorld(database);
   await world.logAbout([7]);
   await world.deliverAll();

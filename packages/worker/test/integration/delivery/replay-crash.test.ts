@@ -93,7 +93,7 @@ async function insertRunning(): Promise<ReplayKey> {
 }
 
 test.each(Object.keys(STEPS))(
-  'a worker dies %s: nothing of the replay is lost, nothing overtakes, and the lane goes on',
+  'a worker dies %s: the replay is complete and in order, and the lane goes on',
   async (step) => {
     const before = world.arrivals.length;
     const loggedBefore = world.loggedCount;

@@ -18,7 +18,7 @@ beforeEach(async () => {
   ({ database } = await createTestDatabase());
 });
 
-test('sends what matches in order, the same bytes, and leaves the log and its lane as they are', async () => {
+test('sends all matches in order, with the same bytes, and leaves the log and its lane as they are', async () => {
   const world = await createDelivered(database, 300);
   const [lane, log] = [await world.lane(), await listDeliveries(database, world.key, 300)];
   const { key, find } = await start(world);
@@ -54,7 +54,7 @@ test('live deliveries are not delayed by a replay that waits, nor by one that ha
   expect(await hanging).toBe(true);
 });
 
-test('its rate is kept, and the rate limit of the webhook where that is lower', async () => {
+test('it keeps its own rate, or the rate limit of the webhook if that is lower', async () => {
   for (const [rate, limit] of [
     [10, null],
     [500, 10],
@@ -74,7 +74,7 @@ test('its rate is kept, and the rate limit of the webhook where that is lower', 
   }
 });
 
-test('a failure is waited out by the schedule, nothing overtakes it, and the lane stays healthy', async () => {
+test('a failed delivery waits by the schedule, the deliveries behind it wait too, and the lane stays healthy', async () => {
   const world = await createDelivered(database, 4);
   const changes = { windowMax: 1 };
   await world.change(changes);
@@ -100,7 +100,7 @@ test('a failure is waited out by the schedule, nothing overtakes it, and the lan
   ]);
 });
 
-test('a worker that dies loses nothing: another goes on, and only what was not kept is sent again', async () => {
+test('after a worker dies, another finishes the replay and repeats only deliveries that were not kept', async () => {
   const world = await createDelivered(database, 40);
   const { find } = await start(world);
   const leases = { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 };
@@ -125,7 +125,7 @@ test('a worker that dies loses nothing: another goes on, and only what was not k
   expect(world.sent.filter((eventId) => eventId === 'e5')).toHaveLength(2);
 });
 
-test('cancelled, it starts nothing more and keeps what was on its way', async () => {
+test('after a cancel it starts no new delivery and keeps the ones on their way', async () => {
   const world = await createDelivered(database, 200);
   const { key, find } = await start(world);
   world.behave = async (_, eventId) => {

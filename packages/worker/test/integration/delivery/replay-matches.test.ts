@@ -100,7 +100,7 @@ describe('matches', () => {
   });
 });
 
-test('what ended beside a head that holds the lane is taken, and what waits is left to the lane', async () => {
+test('deliveries that ended beside a blocking head are taken, and waiting ones are left to the lane', async () => {
   const world = await createLaneWorld(database);
   await world.log(6);
   world.behave = (_, eventId) => (eventId === 'e3' ? status(500) : OK);

@@ -64,7 +64,7 @@ test('one that is still broken is probed once for that, and then waits by the sc
   expect((await find()).nextProbeAt?.getTime()).toBeGreaterThan(world.nowMs);
 });
 
-test('a failure from before the webhook was enabled again says nothing about a replay’s endpoint now', async () => {
+test('a failure from before the webhook was enabled again does not count for a replay’s endpoint', async () => {
   const world = await createDelivered(database, 1);
   const { find } = await start(world);
   world.behave = async () => {

@@ -43,7 +43,7 @@ test('a resend sends the same bytes once more, and an abandoned one that succeed
   expect(await listDeliveries(database, world.key, 1)).toMatchObject([{ resendOf: 2 }]);
 });
 
-test('a resend that is refused again holds nothing back', async () => {
+test('a resend that is refused again does not block other deliveries', async () => {
   const world = await createFailingLane(database);
   await skip(world);
   await world.deliverAll();
@@ -62,7 +62,7 @@ test('a resend that is refused again holds nothing back', async () => {
   expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 9 });
 });
 
-test('a resend to a failing webhook comes after what is blocked', async () => {
+test('a resend to a failing webhook comes after the blocked deliveries', async () => {
   const world = await createFailingLane(database);
   expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toMatchObject({
     sequence: 6,
@@ -73,7 +73,7 @@ test('a resend to a failing webhook comes after what is blocked', async () => {
   expect(world.sent).toEqual([...eventIds(2, 5), 'e1']);
 });
 
-test('a resend of what is not finished, of what is not there, and to a disabled webhook is refused', async () => {
+test('a resend of an unfinished or unknown delivery, or to a disabled webhook, is refused', async () => {
   const world = await createFailingLane(database);
   expect(await appendResend(database, world.key, 2, BY_TEST, world.nowMs)).toEqual({
     outcome: 'not_finished',

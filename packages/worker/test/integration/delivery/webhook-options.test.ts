@@ -128,7 +128,7 @@ test('custom headers are on every request, and change with the webhook', async (
   expect(seen).toEqual(['Bearer one', 'Bearer two']);
 });
 
-test('what filters keep out is not logged; each webhook has its own', async () => {
+test('filters keep unmatched events out of the log, and each webhook has its own filters', async () => {
   const filtered = await createLaneWorld(database, {
     attributeFilters: [{ field: 'data.plan', operator: 'eq', values: ['pro'] }],
   });

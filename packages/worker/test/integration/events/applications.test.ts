@@ -68,7 +68,7 @@ async function idsOf(webhookId: number, inside = environmentId): Promise<string[
 const message = (eventId: string, to?: string, type = 'paid') =>
   publish(type, { eventId, ...(to !== undefined && { application: to }) });
 
-test('endpoints are told of their own application’s messages, once and in order, and of nothing else', async () => {
+test('endpoints receive only messages of their own application, once and in order', async () => {
   await application('acme');
   await application('bolt');
   const acme = await endpoint('acme');
@@ -97,7 +97,7 @@ test('endpoints are told of their own application’s messages, once and in orde
   for (const id of ['1', '2', '3', '6']) expect(await idsOf(all)).not.toContain(id);
 });
 
-test('an application of another workspace is another application, whatever its id', async () => {
+test('an application of another workspace is another application, also with the same id', async () => {
   const neighbourId = await newWorkspace();
   await application('acme', neighbourId);
   const theirs = await endpoint('acme', {}, neighbourId);
@@ -129,7 +129,7 @@ test('a filter of an endpoint sees the message, and filters of webhooks leave en
   expect(await idsOf(every)).toEqual(['1', '2']);
 });
 
-test('a deleted application leaves no endpoint that is told', async () => {
+test('the endpoints of a deleted application receive no more messages', async () => {
   await application('acme');
   const acme = await endpoint('acme');
   await process(message('1', 'acme'));

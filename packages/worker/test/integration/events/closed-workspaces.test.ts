@@ -35,7 +35,7 @@ describe.each([
     "update accounts set status = 'active'",
   ],
 ])('a workspace that is %s', (_, close, open) => {
-  test('is sent nothing: its webhook is disabled, as the audit log says, and what waits is sent once it is open and enabled', async () => {
+  test('receives no delivery: its webhook is disabled with an audit entry, and sends the waiting ones once open and enabled', async () => {
     await world.log(2);
     await sql.raw(close).execute(database);
     expect(await world.deliver()).toEqual({ outcome: 'paused' });

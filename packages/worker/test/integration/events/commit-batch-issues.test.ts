@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = await createCommitBatchWorld();
 });
 
-describe('what Postgres refuses', () => {
+describe('an operation that Postgres refuses', () => {
   it('is recorded and leaves its neighbours alone, in their order', async () => {
     const environmentId = world.newEnvironment();
     // Parsers replace this; other values that come through must not stop a shard either.

@@ -54,7 +54,7 @@ describe('two shards and one person', () => {
     expect(await world.eventNames(environmentId)).toHaveLength(3 * rounds);
   });
 
-  it('makes one person of those that two shards meet first at the same time', async () => {
+  it('makes one person of identifiers that two shards meet first at the same time', async () => {
     const environmentId = world.newEnvironment();
     for (let round = 0; round < 30; round++) {
       const [id, email] = [`id:${round}`, `email:p${round}@x`];
@@ -70,7 +70,7 @@ describe('two shards and one person', () => {
     expect(await world.countOf('person_identifiers', environmentId)).toBe(60);
   });
 
-  it('ends whatever is written, merged, deleted, suppressed and freed at the same time, and agrees with itself', async () => {
+  it('ends all writes, merges, deletions and suppressions at the same time with consistent rows', async () => {
     const environmentId = world.newEnvironment();
     const ids = ['1', '2', '3', '4'];
     let seed = 7;

@@ -71,7 +71,7 @@ test('operations that meet a fault are dead-lettered whole; the others are appli
 });
 
 test.each(['22P02', '22023', '23503', '23P01'])(
-  'what the database refuses for a reason that need not be the value’s (%s) waits, and is applied later',
+  'operations that the database refuses for a cause outside their values (%s) wait, and are applied later',
   async (code) => {
     await sql`create function refuse() returns trigger language plpgsql as ${sql.raw(
       `$$ begin raise exception 'refused' using errcode = '${code}'; end $$`,
@@ -97,7 +97,7 @@ test('an operation that this version does not know waits for the newer one inste
   expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
 });
 
-test('an event packed in a way that this version does not know waits too, with what is around it', async () => {
+test('an event packed in a way that this version does not know waits too, with its neighbours', async () => {
   const newer = [2, environmentId, 'and more'] as unknown as QueuedOperation;
   const [before] = inEnvironment(environmentId, track('id:1', 'before'));
   const commitBatch = { id: world.newId(), operations: [before as Operation, newer] };
@@ -137,7 +137,7 @@ test('packed events are dead-lettered as the operations that they are, and their
 
 const neverPauses = () => Promise.reject(new Error('nothing is full'));
 
-test('what was dead-lettered is queued again once, under one id however often that is cut', async () => {
+test('dead-lettered operations are queued again once, under one id after any cuts', async () => {
   await world.process(
     inEnvironment(environmentId, poison('id:2'), track('id:1', 'a'), poison('id:3')),
   );
@@ -174,7 +174,7 @@ test('what was dead-lettered is queued again once, under one id however often th
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
 });
 
-test('what is queued again waits while the broker is full, and goes on by itself', async () => {
+test('operations that are queued again wait while the broker is full, and go on by themselves', async () => {
   await agreeOnShardCount(world.database, 4);
   await world.process(inEnvironment(environmentId, poison('id:1')));
   let isFull = true;
@@ -197,7 +197,7 @@ test('what is queued again waits while the broker is full, and goes on by itself
   expect(await countDeadLetteredOperations(world.database, 10)).toBe(0);
 });
 
-test('nothing is queued again by another number of shards than the installation has: no worker would find it', async () => {
+test('a retry with another number of shards than the installation has is refused, and the operation stays', async () => {
   await agreeOnShardCount(world.database, 4);
   await world.process(inEnvironment(environmentId, poison('id:1')));
   const broker = {

@@ -34,7 +34,7 @@ const lockAllIdentifiers = (transaction: DatabaseOrTransaction) =>
   );
 
 describe('an event of somebody who is there', () => {
-  it('waits for nobody who holds them, and holds nobody up', async () => {
+  it('waits for no holder of the person’s identifiers, and does not block them', async () => {
     await run(identify('id:1'));
     await world()
       .database.transaction()
@@ -75,7 +75,7 @@ describe('a merge', () => {
     expect(await ownersOf('seen')).toEqual([(await peopleById()).get('1')]);
   });
 
-  it('one after the other takes along what an event has read before the first of them', async () => {
+  it('one after the other takes along an event that read its person before the first of them', async () => {
     const event = await runAndKeepOpen(track('email:b@x', 'seen'));
     const merging = [run(merge('email:d@x', 'email:b@x')), run(merge('id:1', 'id:3'))];
     await untilWaiting(3);
@@ -85,7 +85,7 @@ describe('a merge', () => {
     expect(await ownersOf('seen')).toEqual([(await peopleById()).get('1')]);
   });
 
-  it('that waits holds up no event of others, and those that come later do not hold it up', async () => {
+  it('that waits does not block events of others, and later events do not block it', async () => {
     const event = await runAndKeepOpen(track('email:b@x', 'seen'));
     const merging = run(merge('id:1', 'email:b@x'));
     await untilWaiting(2);
@@ -180,7 +180,7 @@ test('the anonymous event that comes while its id is being given to somebody bec
   expect(await ownersOf('seen')).toEqual([(await peopleById()).get('1')]);
 });
 
-test('what one name is held for within a commit batch, the person’s other names are too', async () => {
+test('if one name of a person is held within a commit batch, the other names are held too', async () => {
   await run(identify('id:1', { email: 'a@x' }));
   await run(remove('id:1'), track('email:a@x', 'seen'));
   const people = await world().rowsOf('people', environmentId());
@@ -205,7 +205,7 @@ test('a commit batch that finds names moved when it has waited for one of them l
   expect(await identifiers()).toEqual([`email:a@x=${named['3']}`, `id:3=${named['3']}`]);
 });
 
-test('whatever is merged while events come from all shards, nobody’s event is left behind', async () => {
+test('after any merges while events come from all shards, each event belongs to a person who is there', async () => {
   const ids = ['1', '2', '3', '4', '5', '6'];
   let seed = 11;
   const random = (below: number) => (seed = (seed * 48271) % 2147483647) % below;

@@ -138,7 +138,7 @@ test('commit batches that report the same messages at once, in any order, send e
   expect(await all()).toHaveLength(320);
 });
 
-test('where the transaction that was first is undone, the one that waited for it is first', async () => {
+test('if the first transaction is undone, the transaction that waited for it is first', async () => {
   const { environmentId, firsts } = await createWorkspace();
   const opened = (): ReportingEvent => ({
     environmentId,

@@ -37,7 +37,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     return rows[0]?.count ?? 0;
   };
 
-  test('of shards that have nothing to do with each other all is one transaction, and the log forgets it', async () => {
+  test('batches of unrelated shards are one transaction, and the log forgets them', async () => {
     const batches = await addEvents(['a', 'b', 'c', 'd', 'e']);
     expect(new Set(batches.map(shardOfBatch)).size).toBeGreaterThan(1);
     const pending = world.newPending();
@@ -53,7 +53,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     });
   });
 
-  test('batches about one person are applied in the order of the log, whatever the order in which they came', async () => {
+  test('batches about one person are applied in the order of the log, also if they came in another order', async () => {
     const batches = await world.add(
       [1, 2, 3].flatMap((value) => [
         inEnvironment(environmentId, identify('id:p', { email: 'p@x.y', value })),
@@ -65,7 +65,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(person?.['attributes']).toMatchObject({ value: 3, other: 3 });
   });
 
-  test('where an earlier batch that is not among them names the same person, none is applied', async () => {
+  test('if an earlier batch outside the group names the same person, the group is not applied', async () => {
     const [earlier, later] = (await world.add([
       inEnvironment(environmentId, identify('id:p', { email: 'p@x.y', value: 1 })),
       inEnvironment(environmentId, identify('email:p@x.y', { value: 2 })),

@@ -176,7 +176,7 @@ test('an event id is reported once: in one commit batch, in a later one, and of 
   expect(await names(webhookId)).toEqual(['a', 'd']);
 });
 
-test('a commit batch that is cut at any statement logs nothing, and then each event once', async () => {
+test('a commit batch that is cut at any statement logs no event, and then each event once', async () => {
   const webhookId = await webhook({ events: ['*'] });
   const operations = inEnvironment(
     environmentId,
@@ -248,7 +248,7 @@ test('an anonymous event is reported with its anonymous id when it comes, and no
   expect(rows.map(({ personId }) => personId)).toEqual([null, expect.any(Number)]);
 });
 
-test('nothing of a suppressed person is reported, and late events only where they are asked for', async () => {
+test('events of a suppressed person are not reported, and late events only if they are asked for', async () => {
   const webhookId = await webhook({ events: ['event', 'identify'] });
   const late = await webhook({ events: ['event'], withLate: true });
   await process(suppress('id:1'), suppress('email:b@x.example'));
@@ -262,7 +262,7 @@ test('nothing of a suppressed person is reported, and late events only where the
   expect(await names(late)).toEqual(['old']);
 });
 
-test('a workspace hears of nothing that comes into another one, also in one transaction', async () => {
+test('a workspace receives only its own events, also from one transaction with another workspace', async () => {
   const other = environmentId;
   const seenByOther = await webhook({ events: ['*'] });
   environmentId = world.newEnvironment();
@@ -305,7 +305,7 @@ test('a published message is sent once to the webhooks that list it, by its type
   });
 });
 
-test('a disabled webhook, and one that lists incoming events no more, is told of none', async () => {
+test('a disabled webhook, or one that no longer lists incoming events, receives no event', async () => {
   const webhookId = await webhook({ events: ['event'] });
   const change = (changes: Partial<NewWebhook>) =>
     updateWebhook(world.database, environmentId, webhookId, changes, NOW_MS);
@@ -319,14 +319,14 @@ test('a disabled webhook, and one that lists incoming events no more, is told of
   expect(await names(webhookId)).toEqual(['a', 'd']);
 });
 
-test('what a fault of ours keeps back is left out, and its neighbours are reported', async () => {
+test('an operation that a fault of ours keeps back is left out, and its neighbours are reported', async () => {
   const webhookId = await webhook({ events: ['*'] });
   const poison = { ...identify('id:2', {}), attributes: null as never };
   await process(track('id:1', 'a'), poison, track('id:1', 'b'));
   expect(await names(webhookId)).toEqual(['a', 'b']);
 });
 
-test('a workspace without such a webhook pays no statement, whatever else its webhooks list', async () => {
+test('a workspace without such a webhook runs no extra statement, with any other webhooks', async () => {
   const operations = () => [
     identify('id:1', { plan: 'pro' }),
     track('id:1', 'order_placed'),
@@ -342,7 +342,7 @@ test('a workspace without such a webhook pays no statement, whatever else its we
   expect(await countStatements(...operations())).toBe(before + 3);
 });
 
-test('rows of an import are reported where they are asked for', async () => {
+test('rows of an import are reported only to webhooks that ask for them', async () => {
   const imports = await ImportsWorld.create();
   const settings = { events: ['event'], withLate: true };
   const plain = await insertTestWebhook(imports.database, 1, settings);

@@ -17,7 +17,7 @@ async function tokensLoadedFor(...operations: Operation[]): Promise<string[]> {
   return devices.map(({ token }) => token).toSorted();
 }
 
-test('of a person’s devices those that are named are loaded, and all of them for a merge', async () => {
+test('of a person’s devices only the named ones are loaded, and all of them for a merge', async () => {
   await run(
     identify('id:2'),
     ...['t-1', 't-2', 't-3', 't-4'].map((token) => addDevice('id:1', token)),

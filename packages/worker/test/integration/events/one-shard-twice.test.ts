@@ -14,7 +14,7 @@ const WORKERS = 4;
 const COMMIT_BATCHES = 60;
 const READ_BEHIND = 6;
 
-test('apply every commit batch once, whoever of them read it', async () => {
+test('workers of one shard apply every commit batch once, also if several of them read it', async () => {
   const world = await createCommitBatchWorld();
   const environmentId = world.newEnvironment();
   const commitBatches = Array.from({ length: COMMIT_BATCHES }, (_, index) => ({

@@ -55,7 +55,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     });
   });
 
-  test('a deletion by email that was added after an update by id leaves nobody', async () => {
+  test('a deletion by email that was added after an update by id leaves no person', async () => {
     const environmentId = world.newEnvironment();
     await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
     const [update, removal] = await world.add([
@@ -88,7 +88,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(listed.map(({ name }) => name)).toEqual(names);
   });
 
-  test('what the oldest waiting batch names brings along the batches between', async () => {
+  test('the names in the oldest waiting batch bring along the batches between', async () => {
     const environmentId = world.newEnvironment();
     const [made, removal, other] = await world.add([
       inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })),
@@ -140,7 +140,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(performance.now() - startedAtMs).toBeGreaterThanOrEqual(300);
   });
 
-  test('a batch that was applied before waits for nobody, whatever its part of the log names', async () => {
+  test('a batch that was applied before waits for no batch, with any names in its part of the log', async () => {
     const environmentId = world.newEnvironment();
     const calls = [
       identify('anonymous_id:v1', { plan: 'pro' }),
@@ -160,7 +160,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     for (const batch of batches) await world.processToEnd(batch, pending);
   });
 
-  test('events of one person wait for a change of the person, and for each other where they are reported', async () => {
+  test('events of one person wait for a change of the person, and for each other if they are reported', async () => {
     const environmentId = world.newEnvironment();
     await world.process(inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })));
     const calls = [track('email:a@x.y', 'first'), track('id:a', 'second')];
@@ -194,7 +194,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     });
   });
 
-  test('a batch about somebody else stays where it is', async () => {
+  test('a batch about another person is not applied early', async () => {
     const environmentId = world.newEnvironment();
     const [other, own] = await world.add([
       inEnvironment(environmentId, identify('id:one')),
@@ -207,7 +207,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.countOf('people', environmentId)).toBe(2);
   });
 
-  test('whatever order shards are processed in, by whomever, the end is that of one call after another', async () => {
+  test('any order of shards in any process ends in the same state as one call after another', async () => {
     const names = ['id:a', 'id:b', 'id:c', 'email:a@x.y', 'email:b@x.y'] as const;
     const name = fc.constantFrom(...names);
     const email = fc.constantFrom('a@x.y', 'b@x.y');

@@ -59,7 +59,7 @@ test('commit batches of many shards at the same time: people made, merged, remov
   for (const { slots } of rows) expect(slots).toBeLessThanOrEqual(8);
 });
 
-test('a transaction that is taken back counts nothing, and one taken back to a savepoint the rest', async () => {
+test('a transaction that is rolled back is not counted, and one rolled back to a savepoint counts the rest', async () => {
   const { database } = await createTestDatabase();
   await insertPeople(1, 1, 5).execute(database);
   const failing = database.transaction().execute(async (transaction) => {
@@ -79,7 +79,7 @@ test('a transaction that is taken back counts nothing, and one taken back to a s
   expect(await listPeopleCounts(database)).toEqual([{ environmentId: 1, kept: 7, counted: 7 }]);
 });
 
-test('who makes people waits for nobody who does, whatever the order of workspaces', async () => {
+test('transactions that create people do not wait for each other, in any order of workspaces', async () => {
   const { database } = await createTestDatabase();
   await insertPeople(1, 1, 1).execute(database);
   await insertPeople(2, 1, 1).execute(database);
@@ -111,7 +111,7 @@ test('many people in one statement are counted at once, and all at once forgotte
   expect(await listPeopleCounts(database)).toEqual([]);
 });
 
-test('the migration counts who is there, and whoever is being made meanwhile once', async () => {
+test('the migration counts existing people, and counts people created meanwhile once', async () => {
   const { database, url } = await createTestDatabase();
   await sql`
     drop trigger people_inserted on people; drop trigger people_deleted on people;
@@ -145,7 +145,7 @@ test('the migration counts who is there, and whoever is being made meanwhile onc
   expect(await listPeopleCounts(database)).toEqual([{ environmentId: 1, kept: 13, counted: 13 }]);
 });
 
-test('`npm run verify` names a workspace whose number is not that of its people', async () => {
+test('`npm run verify` names a workspace whose number differs from its people', async () => {
   const { database, url } = await createTestDatabase();
   await insertPeople(1, 1, 2).execute(database);
   await insertPeople(2, 1, 3).execute(database);

@@ -53,7 +53,7 @@ describe('exactly once', () => {
     expect(await world.countOf('people', environmentId)).toBe(1);
   });
 
-  it('applies those that wait behind it with it, each under its own number and none twice', async () => {
+  it('applies waiting batches behind it with it, each once and under its own number', async () => {
     const environmentId = world.newEnvironment();
     const [first, second, third] = namedCommitBatches(environmentId);
     await processCommitBatch(world.deps, second);
@@ -74,7 +74,7 @@ describe('exactly once', () => {
     expect(await world.eventNames(environmentId)).toHaveLength(3);
   });
 
-  it('leaves those behind it alone where it is applied already: one that another worker has in progress is not among them', async () => {
+  it('leaves the batches behind it alone if it is applied already, so they follow one in progress elsewhere', async () => {
     const environmentId = world.newEnvironment();
     const [first, inProgressElsewhere, third] = namedCommitBatches(environmentId);
     await processCommitBatch(world.deps, first);
@@ -88,7 +88,7 @@ describe('exactly once', () => {
     expect(rows.map(({ eventId }) => eventId)).toEqual(['event-a', 'event-b', 'event-c']);
   });
 
-  it('goes by itself where one behind it cannot be applied', async () => {
+  it('goes by itself if one behind it cannot be applied', async () => {
     const environmentId = world.newEnvironment();
     const good = {
       id: world.newId(),

@@ -38,7 +38,7 @@ test.each([
   ['the object', (halves: [Operation, Operation]) => halves],
   ['the person', ([object, person]: [Operation, Operation]) => [person, object] as const],
 ])(
-  'a new person, a new object and what is between them are made once where that of %s is first',
+  'a new person, a new object and their relationship are made once if the half of %s is first',
   async (_, inTurn) => {
     const [first, second] = inTurn(halvesOf('o1'));
     const running = await runAndKeepOpen(first);

@@ -43,7 +43,7 @@ const event = (environmentId: number, eventId: string) =>
 
 const sorted = (texts: unknown[]): string[] => texts.map(String).toSorted();
 
-test('an event that comes again is dropped and said, and its neighbours are kept', async () => {
+test('an event that comes again is dropped and reported, and its neighbours are kept', async () => {
   const environmentId = world.newEnvironment();
   await newProcess().process(...event(environmentId, 'a'), ...event(environmentId, 'b'));
   const { process, takenIds } = newProcess();
@@ -63,7 +63,7 @@ test('an event that comes again is dropped and said, and its neighbours are kept
   expect(takenIds.looks(NOW_MS)).toBe(true);
 });
 
-test('nobody looks before there was a repetition; then every transaction looks, for a minute', async () => {
+test('transactions look for ids only in the minute after a repetition', async () => {
   const environmentId = world.newEnvironment();
   const { clock, idStatements } = newProcess();
   expect(await idStatements(...event(environmentId, 'a'))).toEqual({ sent: 1, looked: 0 });
@@ -77,7 +77,7 @@ test('nobody looks before there was a repetition; then every transaction looks, 
   expect(await idStatements(...event(environmentId, 'd'))).toEqual({ sent: 1, looked: 0 });
 });
 
-test('commit batches that are applied together stay together where one brings a repetition', async () => {
+test('commit batches that are applied together stay together if one brings a repetition', async () => {
   const environmentId = world.newEnvironment();
   const { deps, process } = newProcess();
   await process(...event(environmentId, 'a'));

@@ -62,7 +62,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.countOf('people', environmentId)).toBe(1);
   });
 
-  test('a worker that dies after its commit, with its batch still in the log, holds nobody up', async () => {
+  test('a worker that dies after its commit, with its batch still in the log, does not block others', async () => {
     const [event, merged] = (await addAboutOne(
       [track('email:s@x.y', 'bought')],
       [merge('id:p', 'id:s')],
@@ -77,7 +77,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
   });
 
-  test('a poisoned operation of the batch before is set aside, and what waits for it goes on', async () => {
+  test('a poisoned operation of the batch before is set aside, and the batch that waits for it goes on', async () => {
     const [first, second] = (await addAboutOne(
       [track('email:s@x.y', 'before'), poison('email:s@x.y'), track('email:s@x.y', 'after')],
       [merge('id:p', 'id:s')],
@@ -134,7 +134,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(people.find(({ id }) => id === 's')).toMatchObject({ step: 2 });
   });
 
-  test('two shards do not wait for what is behind the head of the other', async () => {
+  test('two shards do not wait for batches behind the head of the other', async () => {
     const [p, q] = ['id:p', 'id:q'] as const;
     const shardOf = (who: string) =>
       shardOfBatch({ id: '', operations: inEnvironment(environmentId, track(who, '')) });

@@ -23,7 +23,7 @@ const unsubscribed = async () =>
     .map((row) => `${String(row['id'])} ${String(row['unsubscribed'])}`)
     .toSorted();
 
-test('a message whose person is merged meanwhile is that of whoever has them now: unsubscribed, and reported about', async () => {
+test('a message of a person who is merged meanwhile belongs to the primary: unsubscribed, and reported about', async () => {
   await run(identify('id:1'), identify('email:b@x'), identify('id:3'));
   await run(metric('m', 'sent', { recipient: 'b@x' }));
   const merging = await runAndKeepOpen(merge('id:1', 'email:b@x'));
@@ -49,7 +49,7 @@ test('a message that goes from hand to hand while it is waited for ends with the
   expect(await unsubscribed()).toEqual(['1 true']);
 });
 
-test('an unsubscribe by a message of somebody who is deleted meanwhile is told as such', async () => {
+test('an unsubscribe by a message of a person who is deleted meanwhile is recorded as an issue', async () => {
   await run(identify('email:b@x'));
   await run(metric('m', 'sent', { recipient: 'b@x' }));
   const removing = await runAndKeepOpen(remove('email:b@x'));
@@ -59,7 +59,7 @@ test('an unsubscribe by a message of somebody who is deleted meanwhile is told a
   expect(await unsubscribing).toMatchObject({ outcome: 'applied', counts: { issues: 1 } });
 });
 
-test('what another workspace says of the number of somebody’s person takes nothing from their calls', async () => {
+test('calls of another workspace with the number of a person do not affect that person’s own calls', async () => {
   const other = world().newEnvironment();
   await run(identify('id:1'));
   const who = `svc_id:${svcId(Number(await personIdOf('1')))}`;

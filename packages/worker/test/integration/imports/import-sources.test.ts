@@ -29,7 +29,7 @@ describe('a file behind a URL', () => {
     });
   const TEXT = '_svc_name,_svc_customer_id\na,ann\n';
 
-  test('is fetched once more where that may help, from its start, and imported', async () => {
+  test('is fetched once more if that may help, from its start, and imported', async () => {
     await world.people('ann');
     const key = await fromUrl();
     let tries = 0;
@@ -108,7 +108,7 @@ describe('a file behind a URL', () => {
     await reconcile?.run(() => false);
   };
 
-  test('that the egress proxy lets nobody fetch waits, keeps no other waiting, and is imported once it does', async () => {
+  test('that the egress proxy refuses waits without blocking others, and is imported once the proxy allows it', async () => {
     const server = createServer((_, response) => response.end(TEXT)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const [refusing, egress] = [
@@ -161,7 +161,7 @@ describe('a file behind a URL', () => {
     expect(egress.asked).toHaveLength(3);
   });
 
-  test('that is not there, or too large, fails and says why', async () => {
+  test('that is missing or too large fails with its reason', async () => {
     const missing = await fromUrl();
     // oxlint-disable-next-line require-yield
     async function* fetchFile(): AsyncGenerator<Buffer> {
@@ -216,7 +216,7 @@ describe('a file behind a URL that finds no capacity', () => {
   const fetchFile = () => Readable.from([Buffer.from(TEXT)]);
 
   // All workspaces share one Postgres: files that wait to be imported must not fill it.
-  test('beside the others of its workspace waits, holds nothing and nobody up, and is fetched once they have ended', async () => {
+  test('beside others of its workspace waits, stores no bytes and blocks no import, and is fetched once they have ended', async () => {
     const key = await world.insert({ dataFileUrl });
     world.nowMs += 1;
     const sent = await world.upload(TEXT + 'x'.repeat(90 - TEXT.length));
@@ -254,7 +254,7 @@ describe('a file behind a URL that finds no capacity', () => {
     expect(await world.shown(key)).toMatchObject({ state: 'imported' });
   });
 
-  test('though it has all of it to itself fails, says what there is, and leaves nothing', async () => {
+  test('that is larger than all of it fails with the bound in its error, and leaves no bytes', async () => {
     const key = await world.insert({ dataFileUrl });
     await world.upload('x'.repeat(90), { environmentId: 2 });
     const tooLarge = () => Readable.from([Buffer.alloc(101)]);
@@ -267,7 +267,7 @@ describe('a file behind a URL that finds no capacity', () => {
   });
 });
 
-test('an import that nobody brought to its end in thirty days fails, with its bytes; one in progress does not', async () => {
+test('an import that is unfinished after thirty days fails, with its bytes; one in progress does not', async () => {
   const stuck = await world.upload('_svc_name');
   const held = await world.upload('_svc_name');
   world.nowMs += 30 * 86_400_000 - 1_000;
@@ -304,7 +304,7 @@ test('an import of thirty days whose batch outlasts its lease keeps no other imp
   expect(await world.shown(old)).toMatchObject({ state: 'failed' });
 });
 
-test('an upload of which nothing came for an hour is given up', async () => {
+test('an upload without bytes for an hour is given up', async () => {
   const key = await world.insert();
   expect(await world.keep(key, Buffer.from('_svc'))).toBe('kept');
   world.nowMs += 3_599_000;

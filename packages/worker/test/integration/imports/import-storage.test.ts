@@ -28,7 +28,7 @@ const fetching = (sizeBytes: number) => ({
 const closeOthers = () =>
   sql`update environments set deleted_at = now() where environment_id <> 1`.execute(world.database);
 
-test('a workspace beyond its share waits and holds nothing, while the last share takes the file of another', async () => {
+test('a workspace beyond its share waits without stored bytes, while the last share takes another’s file', async () => {
   const sent = await world.insert();
   expect(await world.keep(sent, Buffer.alloc(700))).toBe('kept');
   const waiting = await world.insert({ dataFileUrl });
@@ -49,7 +49,7 @@ test('a workspace beyond its share waits and holds nothing, while the last share
   expect(await world.shown(waiting)).toMatchObject({ state: 'imported', error: null });
 });
 
-test('where the storage has no more for a workspace, its file is not even asked for', async () => {
+test('if a workspace has no storage left, its file is not even asked for', async () => {
   const sent = await world.insert();
   await world.keep(sent, Buffer.alloc(750));
   await world.insert({ dataFileUrl });
@@ -68,7 +68,7 @@ test.each([
   { isAlone: false, sizeBytes: 3_000_001 },
   { isAlone: true, sizeBytes: 4_000_001 },
 ])(
-  'a file of $sizeBytes bytes, which would never find storage, fails and leaves nothing',
+  'a file of $sizeBytes bytes, which would never find storage, fails and leaves no bytes',
   async ({ isAlone, sizeBytes }) => {
     if (isAlone) await closeOthers();
     const key = await world.insert({ dataFileUrl });
@@ -82,7 +82,7 @@ test.each([
   },
 );
 
-test('of four workers that look at the same moment one takes an import of a workspace, another that of the next', async () => {
+test('of four workers at the same moment one takes an import of a workspace, and another takes the next workspace’s', async () => {
   for (let n = 0; n < 4; n++) await world.insert({ dataFileUrl });
   await world.insert({ dataFileUrl, environmentId: 2 });
   const claimed = await Promise.all(

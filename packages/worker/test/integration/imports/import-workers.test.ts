@@ -24,7 +24,7 @@ const claimedByOlderWorkers = async () => {
   return rows;
 };
 
-test('a worker of an older version leaves an import to those that read it as its form says', async () => {
+test('a worker of an older version leaves an import to workers that read the form of its file', async () => {
   await world.people('p-1');
   const key = await world.upload(
     Buffer.from('\ufeff_svc_name;_svc_customer_id\na;p-1\n', 'utf16le'),
@@ -137,7 +137,7 @@ describe('a worker', () => {
     expect(await world.run()).toBe(true);
   });
 
-  test('that was away while another took its import writes nothing more', async () => {
+  test('that was away while another took its import writes no more rows', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     let hasBeenAway = false;
@@ -165,7 +165,7 @@ describe('a worker', () => {
   test.each([
     ['its workspace is deleted', sql`update environments set deleted_at = now()`],
     ['its account is closed', sql`update accounts set status = 'closed'`],
-  ])('brings nothing more in once %s, and takes no such import', async (_, end) => {
+  ])('brings in no more rows once %s, and takes no such import', async (_, end) => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     let isBetweenBatches = false;
@@ -214,7 +214,7 @@ describe('a worker', () => {
     expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
   });
 
-  test('that is told to stop finishes its batch and gives the import back at once', async () => {
+  test('that has to stop finishes its batch and gives the import back at once', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     const stopping = AbortSignal.abort();
@@ -230,7 +230,7 @@ describe('a worker', () => {
     ['both', '\r\n', 'a\rb'],
     ['a carriage return', '\r', '"a\nb"'],
   ])(
-    'that goes on finds the rows that the one before would have, where each ends with %s',
+    'that goes on finds the same rows as the worker before, if each row ends with %s',
     async (_, end, cell) => {
       await world.people(...PEOPLE);
       const row = (n: number) => `e-${n},p-${n % 7},${n === 1_000 ? cell : 'x'}${end}`;

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 
 describe('an uploaded file', () => {
-  test('gives its people their events, and says row by row what was wrong with the others', async () => {
+  test('gives its people their events, and reports the fault of every other row', async () => {
     await world.people('ann', 'bob', 'gone');
     await world.process(suppress('id:gone'));
     const key = await world.upload(
@@ -103,7 +103,7 @@ describe('an uploaded file', () => {
     ['a,b\n1,2\n', '_svc_name'],
     ['_svc_name,_svc_customer_id\na,"b\n', 'never closed'],
     ['_svc_name,_svc_customer_id\na,b"c\n', 'quote'],
-  ])('%j fails, and says why', async (text, reason) => {
+  ])('%j fails with its reason', async (text, reason) => {
     const key = await world.upload(text);
     await world.run();
     expect(await world.shown(key)).toMatchObject({
@@ -136,7 +136,7 @@ describe('an uploaded file', () => {
     );
   });
 
-  test('in UTF-8 with a byte that is none is read but for the rows that have one', async () => {
+  test('in UTF-8 with wrong bytes is read, except for the rows that have one', async () => {
     await world.people('ann');
     const file = Buffer.concat([
       Buffer.from('_svc_name,_svc_customer_id,city\nGenève,ann,Genève\nbought,ann,'),
@@ -161,7 +161,7 @@ describe('an uploaded file', () => {
     expect(names.toSorted()).toEqual(['Genève', 'Zürich']);
   });
 
-  test('in ASCII with a byte that is none, its rows ended otherwise than its names, is read but for that row', async () => {
+  test('in ASCII with a wrong byte, and other line ends than its names have, is read except for that row', async () => {
     await world.people('ann');
     const file = Buffer.from(
       '_svc_name,_svc_customer_id\nbought,ann\rso\xffld,ann\rlooked,ann\r',
@@ -182,7 +182,7 @@ describe('an uploaded file', () => {
     ]);
   });
 
-  test('is UTF-8 where it is valid, whatever is declared, and what is declared where it only begins so', async () => {
+  test('is UTF-8 if all of it is valid UTF-8, and has the declared encoding if only its beginning is', async () => {
     await world.people('ann');
     const start = '_svc_name,_svc_customer_id,city\nÉté™,ann,Zürich\n';
     const valid = await world.upload(start, { encoding: 'iso-8859-1' });
@@ -247,7 +247,7 @@ describe('an uploaded file', () => {
     expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 4 });
   });
 
-  test('is told row by row to whoever watches its workspace, and costs nothing where nobody does', async () => {
+  test('is published row by row to the live tail of its workspace, and not for an untailed workspace', async () => {
     await world.people('ann');
     const published: { environmentId: number; lines: readonly TailLine[] }[] = [];
     const tail = {

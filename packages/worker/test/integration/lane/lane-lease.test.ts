@@ -35,7 +35,7 @@ afterEach(async () => {
 describe('a worker that is lost', () => {
   const leases = { timeoutMs: 20, leaseMs: 400, timeSliceMs: 300 };
 
-  test('leaves the lane to another when its lease ends; nothing is lost, order is kept, and it writes nothing more', async () => {
+  test('leaves the lane to another when its lease ends; all deliveries arrive in order, and its writes are refused', async () => {
     const world = await createLaneWorld(database);
     await world.log(12);
     const gate = createGate();
@@ -89,7 +89,7 @@ describe('a worker that is lost', () => {
     expect(await frozen).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
   });
 
-  test('starts nothing that its lease would not outlive', async () => {
+  test('starts no delivery that would outlast its lease', async () => {
     const world = await createLaneWorld(database);
     await world.log(5);
     expect(
@@ -150,7 +150,7 @@ describe('a lease that was lost', () => {
     isLast: false,
   } as const;
 
-  test('lets its worker start nothing more as soon as that hears of it, and keeps nothing of it', async () => {
+  test('lets its worker start no more deliveries as soon as it is known, and keeps no progress of it', async () => {
     const { world, lease } = await loseLease();
     lease.add({ ...delivered, sequence: 1 });
     expect(await lease.keep(progress)).toBeUndefined();
@@ -175,7 +175,7 @@ test.each([1, 4_000, 15_000, 60_000])(
   },
 );
 
-test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
+test('one of many workers drains a lane, and each delivery is sent once', async () => {
   const world = await createLaneWorld(database);
   await world.log(150);
   world.behave = async () => {
@@ -196,7 +196,7 @@ test('many workers on one lane: one drains it, and nothing is sent twice', async
   expect(outcomes).toEqual(new Set(['more', 'held', 'idle']));
 });
 
-test('progress that could not be written is written when the database is back, and nothing is sent twice', async () => {
+test('progress that could not be written is written when the database is back, and each delivery is sent once', async () => {
   const world = await createLaneWorld(database);
   await world.log(60);
   const separate = createDatabase({

@@ -17,7 +17,7 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-test('what lanes that fail have to keep holds up nothing that a healthy lane keeps', async () => {
+test('the waiting progress of failing lanes does not block the progress of a healthy lane', async () => {
   const worlds = [
     await createLaneWorld(database),
     await createLaneWorld(database),

@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 
 describe('a webhook that is changed meanwhile', () => {
-  test('disabled: stops, holds what is held, and resumes in order when enabled', async () => {
+  test('disabled: stops, keeps its deliveries, and resumes in order when enabled', async () => {
     const world = await createLaneWorld(database);
     await world.log(300);
     world.behave = async (_, eventId) => {
@@ -62,7 +62,7 @@ describe('a webhook that is changed meanwhile', () => {
     expect(world.sent).toEqual(eventIds(1, 300));
   });
 
-  test('deleted: stops, and what it leaves is cleared', async () => {
+  test('deleted: stops, and its remaining rows are cleared', async () => {
     const world = await createLaneWorld(database);
     await world.log(300);
     world.behave = async (_, eventId) => {
@@ -143,7 +143,7 @@ describe('a webhook that is changed meanwhile', () => {
       expect(world.sent).toEqual(['e1', 'e2']);
     });
 
-    test('nothing where something else is changed: the hour stays', async () => {
+    test('its sending settings only: after any other change the hour stays', async () => {
       const world = await createLaneWorld(database);
       await world.log(2);
       world.behave = () => status(401);
@@ -187,7 +187,7 @@ describe('a webhook that is changed meanwhile', () => {
     expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
   });
 
-  test('sent elsewhere while others are under way to where it was: their failures cost no wait either', async () => {
+  test('sent elsewhere while others are under way to the old address: their failures cost no wait either', async () => {
     const world = await createLaneWorld(database);
     await world.log(200);
     const gate = createGate();
@@ -258,7 +258,7 @@ describe('a webhook that is changed meanwhile', () => {
     expect(world.sent).toEqual(['e1', 'e1', 'e2']);
   });
 
-  test('sent elsewhere while its lane is being claimed: nothing goes where it was', async () => {
+  test('sent elsewhere while its lane is being claimed: all deliveries go to the new address', async () => {
     const world = await createLaneWorld(database);
     await world.log(2);
     const endpoints: string[] = [];

@@ -84,7 +84,7 @@ test('after its days, by one worker, with an entry of the system and an alert to
   expect(entries).toMatchObject([{ actorType: 'system' }]);
 });
 
-test('what waits is sent once it is enabled again', async () => {
+test('waiting deliveries are sent once the webhook is enabled again', async () => {
   await world.log(3);
   await failFor(4);
   await disable();
@@ -132,7 +132,7 @@ test('an endpoint that takes the place of a failing one has its days anew', asyn
   expect(await disable()).toBe(1);
 });
 
-test('not one that has had a success, that asks for more days, or that asks for none', async () => {
+test('a webhook stays enabled after a success, and if it asks for more days or for no disabling', async () => {
   await world.log(1);
   await failFor(4);
   const { environmentId, webhookId } = world;

@@ -57,7 +57,7 @@ async function openedSecrets(...keys: [typeof OLD, ...(typeof OLD)[]]): Promise<
   );
 }
 
-test('what stands there as plain text is encrypted: the workspace’s, the webhook’s and the next one', async () => {
+test('plain text is encrypted: the secrets of the workspace and the webhook, and the next one', async () => {
   await keep(OLD);
   expect((await storedSecrets()).filter((key) => !key.startsWith('sealed:old:'))).toEqual([]);
   expect(await openedSecrets(OLD)).toEqual([
@@ -94,14 +94,14 @@ test('all of it is encrypted anew under the first key, after which the others ar
   ]);
 });
 
-test('what is encrypted already is left as it is', async () => {
+test('encrypted secrets are left as they are', async () => {
   await keep(OLD);
   const before = await storedSecrets();
   await keep(OLD, NEW);
   expect(await storedSecrets()).toEqual(before);
 });
 
-test('without the key that encrypted it, it says so and changes nothing', async () => {
+test('without the key that encrypted a secret, an error is reported and all secrets stay as they are', async () => {
   await keep(OLD);
   const before = await storedSecrets();
   await expect(keep(NEW)).rejects.toMatchObject({ code: 'SECRET_UNREADABLE' });

@@ -109,7 +109,7 @@ describe('a file', () => {
     expect(lines.join('\n')).not.toContain(',=');
   });
 
-  test('has what the filter finds, and is there where that is nothing', async () => {
+  test('has the entries that the filter finds, and is complete also without entries', async () => {
     const some = await order('ndjson', { userId: 2, ipAddrPrefix: '10.0.0.3' });
     await exportAuditLogs(deps(), some);
     const expected = Array.from({ length: ENTRIES }, (_, index) => index + 1).filter(
@@ -123,7 +123,7 @@ describe('a file', () => {
     expect(await findAuditLogExport(database, nothing)).toMatchObject({ rowCount: 0 });
   });
 
-  test('ends with its own order: what comes later is not in it', async () => {
+  test('ends with its own order: later entries are not in it', async () => {
     const key = await order('ndjson', {});
     const { untilId } = (await findAuditLogExport(database, key))!;
     await order('ndjson', {}).then((later) => exportAuditLogs(deps(), later));
@@ -181,7 +181,7 @@ describe('work that is cut short', () => {
     expect(await exportAuditLogs(deps(), key)).toBe('finished_before');
   });
 
-  test('and taken up by another: the first, alive after all, writes nothing more', async () => {
+  test('and taken up by another: the first, alive after all, cannot write any more', async () => {
     const key = await order();
     const claim = await claimExport(database, key, 60_000);
     if (claim.outcome !== 'claimed') throw new Error(claim.outcome);
@@ -230,7 +230,7 @@ describe('the reconcile loop', () => {
     return woken;
   };
 
-  test('wakes what nobody is at, and nothing else', async () => {
+  test('wakes only exports without a worker', async () => {
     const key = await order();
     expect(await reconcile()).toEqual([key]);
     await claimExport(database, key, 60_000);
@@ -241,7 +241,7 @@ describe('the reconcile loop', () => {
     expect(await reconcile()).toEqual([]);
   });
 
-  test('gives up what comes no further in five attempts, but never what does', async () => {
+  test('gives up an export without progress in five attempts, but never one with progress', async () => {
     const key = await order();
     for (let attempt = 0; attempt < 5; attempt++) {
       expect(await reconcile()).toEqual([key]);

@@ -31,7 +31,7 @@ test.each([
   ['40 days ahead', 40 * DAY_MS],
   ['right', 0],
   ['40 days behind', -40 * DAY_MS],
-])('what was delivered today stays, by a clock that is %s', async (_, aheadMs) => {
+])('deliveries of today stay, by a clock that is %s', async (_, aheadMs) => {
   const world = await createLaneWorld(database);
   await world.log(3);
   await world.deliverAll();
@@ -45,7 +45,7 @@ test.each([
   expect(rows).toEqual([{ isMade: true }]);
 });
 
-test('what is older goes', async () => {
+test('older deliveries are deleted', async () => {
   const world = await createLaneWorld(database);
   await world.log(3);
   await world.deliverAll();

@@ -74,7 +74,7 @@ async function kept(name: string, inside = environmentId): Promise<number> {
   return events.length;
 }
 
-test('nothing is forgotten within the bounds, however often it is looked at', async () => {
+test('all messages within the bounds stay, after any number of looks', async () => {
   await log(5);
   await keepFeeds({ database, logger }, LARGE);
   await log(5);
@@ -97,7 +97,7 @@ test('beyond the size the oldest of all feeds of the workspace are forgotten, an
   expect(await kept('a', neighbourId)).toBe(5);
 });
 
-test('what is older is forgotten, and webhooks keep what they have to send', async () => {
+test('older messages are forgotten, and webhooks keep their waiting deliveries', async () => {
   const { webhookId } = await insertTestWebhook(database, environmentId);
   await log(3);
   await keepFeeds({ database, logger }, { ...LARGE, ageSecondsMax: -1 });

@@ -87,7 +87,7 @@ async function loseEverything(): Promise<void> {
   await sql`update webhooks set custom_headers = ${headers}`.execute(database);
 }
 
-test('what no key opens is told by webhook and by the key that encrypted it, and nothing is changed', async () => {
+test('secrets that no key opens are reported by webhook and by key, and stay as they are', async () => {
   await loseEverything();
   const before = await listSecrets(database);
   const { lost, count } = await findLostSecrets(database, encryptedText);
@@ -101,7 +101,7 @@ test('what no key opens is told by webhook and by the key that encrypted it, and
   expect(await listSecrets(database)).toEqual(before);
 });
 
-test('what is given up is replaced once, opens from then on, and stands in the audit log without a secret', async () => {
+test('secrets that are given up are replaced once, open from then on, and have audit entries without a secret', async () => {
   await loseEverything();
   const { webhookId } = world;
   expect(await replaceAll()).toEqual([
@@ -125,7 +125,7 @@ test('what is given up is replaced once, opens from then on, and stands in the a
   expect(rows.map((row) => row.entry).join()).not.toMatch(/sealed:|new secret/);
 });
 
-test('a new key is told before it is in force, and what cannot be told replaces nothing', async () => {
+test('a new key is reported before it is in force, and a failed report leaves the old key', async () => {
   await loseEverything();
   const keys = async () =>
     (await findLostSecrets(database, encryptedText)).lost
@@ -157,7 +157,7 @@ test('another key’s secrets stay, though they do not open either, and so does 
   expect(await listSecrets(database)).toEqual(before);
 });
 
-test('a key of the same id but other bytes is told apart by what it opens', async () => {
+test('a key of the same id but other bytes is recognised by the secrets that it opens', async () => {
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   await sql`
     update webhooks set signing_key = ${encrypt('unknown', { id: 'kept', key: Buffer.alloc(32, 3) })}`.execute(
@@ -201,7 +201,7 @@ test.each([
   });
 });
 
-test('what a rotation that is over has left is no reason to replace the key that followed', async () => {
+test('a leftover of a finished rotation does not replace the key that followed', async () => {
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   await sql`update webhooks set signing_key = ${encrypt('the key')}`.execute(database);
   const rotation = { signingKey: encrypt('the next key', KEPT), signsFromMs: world.nowMs + 1_000 };
@@ -262,7 +262,7 @@ test('a client certificate or an OAuth2 client that is lost is removed, unless i
   expect(await openedSecrets()).toMatchObject({ credentials: 'changed' });
 });
 
-test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {
+test('a deleted webhook whose secrets do not open does not stop a worker from starting', async () => {
   await encryptSecrets({ database, encryptedText, now: () => world.nowMs });
   const deleted = await insertTestWebhook(database, world.environmentId, {
     customHeaders: encrypt('{}'),

@@ -73,7 +73,7 @@ async function failUntil(atMs: number, changes = {}): Promise<void> {
   world.nowMs = atMs;
 }
 
-test('a webhook that has failed for an hour is told of, once, to the others and not to itself', async () => {
+test('a webhook that has failed for an hour is reported once, to the other webhooks and not to itself', async () => {
   await world.log(3);
   const startedAtMs = world.nowMs;
   await failUntil(startedAtMs + HOUR_MS - 1_000);
@@ -103,7 +103,7 @@ test('a webhook that has failed for an hour is told of, once, to the others and 
   expect(await alertsTo(watcherId)).toHaveLength(1);
 });
 
-test('a workspace that cannot be told does not keep the others from being told, and is told later', async () => {
+test('a workspace whose alert fails does not keep the others waiting, and is alerted later', async () => {
   const other = await createLaneWorld(database, { events: ['customer_subscribed'] });
   for (const each of [world, other]) {
     each.behave = () => status(503);
@@ -119,7 +119,7 @@ test('a workspace that cannot be told does not keep the others from being told, 
   expect(await raise()).toBe(1);
 });
 
-test('an episode ends with the first success: the next one is told of again, after its own hour', async () => {
+test('an episode ends with the first success: the next one is reported again, after its own hour', async () => {
   await world.log(1);
   await failUntil(world.nowMs + 2 * HOUR_MS);
   expect(await raise()).toBe(1);
@@ -136,7 +136,7 @@ test('an episode ends with the first success: the next one is told of again, aft
   expect(await alertsTo(watcherId)).toHaveLength(2);
 });
 
-test('one that recovers within the hour is told of to nobody', async () => {
+test('a webhook that recovers within the hour is not reported', async () => {
   await world.log(1);
   await failUntil(world.nowMs + HOUR_MS / 2);
   world.behave = () => OK;
@@ -146,7 +146,7 @@ test('one that recovers within the hour is told of to nobody', async () => {
   expect(await raise()).toBe(0);
 });
 
-test('what is given up is told of, the first of an episode with what it came to', async () => {
+test('the first delivery that is given up in an episode is reported, with its status', async () => {
   await world.log(2);
   const startedAtMs = world.nowMs;
   await failUntil(startedAtMs + HOUR_MS + 10_000, IMPATIENT);
@@ -182,7 +182,7 @@ test('what is given up is told of, the first of an episode with what it came to'
   ]);
 });
 
-test('a test event that fails is told of to nobody', async () => {
+test('a test event that fails is not reported', async () => {
   world.behave = () => status(500);
   const event = {
     eventId: 't',
@@ -212,7 +212,7 @@ test('an alert that is given up raises no alert', async () => {
   expect((await alertsTo(watcherId)).map((alert) => alert['metric'])).toEqual(['failing']);
 });
 
-test('a disabled webhook is not told of as failing, and is once it is enabled and still fails', async () => {
+test('a disabled webhook is not reported as failing, and is reported once it is enabled and still fails', async () => {
   await world.log(1);
   await failUntil(world.nowMs + 10_000);
   const change = (disabled: boolean) => world.change({ disabled });
@@ -224,7 +224,7 @@ test('a disabled webhook is not told of as failing, and is once it is enabled an
   expect(await raise()).toBe(1);
 });
 
-test('one whose head was skipped, and which owes nothing, is not told of as failing', async () => {
+test('a webhook whose head was skipped, and which has no delivery left, is not reported as failing', async () => {
   await world.log(1);
   await failUntil(world.nowMs + 10_000);
   const skip = { sequence: 1, note: 'by hand' };
@@ -234,7 +234,7 @@ test('one whose head was skipped, and which owes nothing, is not told of as fail
   expect(await alertsTo(watcherId)).toEqual([]);
 });
 
-test('what was delivered beside the head is not told of as unfinished', async () => {
+test('deliveries that succeeded beside the head are not reported as unfinished', async () => {
   world.behave = (_, eventId) => (eventId === 'e2' ? status(500) : OK);
   await world.log(8);
   expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });

@@ -48,7 +48,7 @@ describe('the reconcile loop', () => {
     return reconcileAgain(nowMs);
   }
 
-  test('finds a lane with work that nobody was told of, and none that is idle, held or paused', async () => {
+  test('finds a lane with unannounced work, and skips a lane that is idle, held or paused', async () => {
     const world = await createLaneWorld(database);
     expect(await reconcile(Date.now())).not.toContain(nameOf(world));
     await world.log(1);
@@ -73,7 +73,7 @@ describe('the reconcile loop', () => {
     expect(await reconcile(Date.now() + DAY_MS)).not.toContain(nameOf(world));
   });
 
-  test('leaves alone what has just been logged, or has been claimed since it looked last', async () => {
+  test('skips deliveries that were just logged, and lanes that were claimed since its last look', async () => {
     const world = await createLaneWorld(database);
     const reconcileAgain = createReconciler();
     await world.log(1);
@@ -87,7 +87,7 @@ describe('the reconcile loop', () => {
     expect(await reconcileAgain(Date.now())).toContain(nameOf(world));
   });
 
-  test('wakes again what could not be woken, and the others meanwhile', async () => {
+  test('wakes again lanes that could not be woken, and the others meanwhile', async () => {
     const [first, second] = [await createLaneWorld(database), await createLaneWorld(database)];
     const failing = new Set([nameOf(first)]);
     const reconcileAgain = createReconciler(failing);

@@ -125,7 +125,7 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
 
 // An owner who rotates without an overlap has lost the old key: a worker whose clock is behind must not use it any
 // longer.
-test('a key that replaces the old one at once signs alone, whatever the clock of the worker says', async () => {
+test('a key that replaces the old one at once signs alone, for any clock of the worker', async () => {
   const world = await createLaneWorld(database, { endpoint });
   world.nowMs = Date.now();
   await rotate(world, world.nowMs);

@@ -44,7 +44,7 @@ const importIds = async (database: Database): Promise<number[]> => {
   return rows.map(({ id }) => id);
 };
 
-test('what is older than its retention goes, whatever its number; what is younger or not ended stays', async () => {
+test('records older than their retention are deleted in any number; younger or unfinished ones stay', async () => {
   const { database } = await createTestDatabase();
   await sql`
     insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)

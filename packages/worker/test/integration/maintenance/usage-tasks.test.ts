@@ -53,7 +53,7 @@ const read = async (database: Database) => {
   return rows[0];
 };
 
-test('a day is closed when it is over for as long as it is told, and not before', async () => {
+test('a day is closed when it is over for the set time, and not before', async () => {
   const { database } = await createTestDatabase();
   await insertUsage(database, 1, '2026-02-26', 4);
   const close = (nowText: string) =>

@@ -73,13 +73,13 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     );
   };
 
-  test('an idle fleet has nothing that is old', async () => {
+  test('all backlog metrics of an idle fleet are zero', async () => {
     const found = await scrape(Date.now() + MINUTE_MS);
     expect(found.size).toBe(11);
     expect([...found.values()].every((value) => value === 0)).toBe(true);
   });
 
-  test('the age is that of the oldest commit batch of any shard', async () => {
+  test('the age is the age of the oldest commit batch of any shard', async () => {
     for (const shard of [1, 0, 1]) {
       await producer.addCommitBatches([
         { shard, envelope: { id: `01J${shard}${Math.random().toString(36)}`, operations: [] } },
@@ -91,7 +91,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(found.get('sluice_unprocessed_oldest_seconds')).toBeLessThan(90);
   });
 
-  test('what waits for the rate of its own webhook is not late, until nobody starts it when it may be', async () => {
+  test('deliveries that wait for the rate of their webhook are late only if they are not started in time', async () => {
     const slow = await createLaneWorld(database, { rateLimitPerSecond: 1 });
     slow.nowMs = Date.now();
     await slow.log(3);
@@ -105,7 +105,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(late.get('sluice_undelivered_oldest_seconds')).toBeGreaterThanOrEqual(59);
   });
 
-  test('what a failing endpoint blocks is told apart from what merely waits', async () => {
+  test('deliveries that a failing endpoint blocks are counted apart from waiting ones', async () => {
     const waiting = await createLaneWorld(database);
     const failing = await createLaneWorld(database);
     const disabled = await createLaneWorld(database, { disabled: true });
@@ -147,7 +147,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(await age()).toBe(0);
   });
 
-  test('the age of the oldest word that was tried and did not get away goes on until it is told', async () => {
+  test('the age of the oldest entry that was tried and not sent grows until it is sent', async () => {
     const nowMs = Date.now();
     const age = async () => (await scrape(nowMs)).get('sluice_outbox_oldest_seconds');
     const append = (topic: string, dedupeKey: string, ageMs: number) =>

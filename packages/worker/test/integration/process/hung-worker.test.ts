@@ -35,7 +35,7 @@ const commitBatch: CommitBatch = {
 };
 
 test(
-  'a worker that hangs says so in /readyz and ends; what it had in progress is applied by the next one',
+  'a worker that hangs is not ready in /readyz and ends, and the next one applies its batch',
   { timeout: 120_000 },
   async () => {
     const { database, url } = await createTestDatabase();

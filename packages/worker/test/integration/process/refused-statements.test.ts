@@ -18,7 +18,7 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 100 };
 
 test(
-  'a worker none of whose batches can be applied is not ready and tells the error; all are applied once the cause is gone',
+  'a worker that cannot apply any batch is not ready and logs the error; it applies all once the cause is gone',
   { timeout: 180_000 },
   async () => {
     const { database, url } = await createTestDatabase();

@@ -27,7 +27,7 @@ async function startOwnRedis(port?: number): Promise<RedisServer> {
   return redis;
 }
 
-test('is alive, tells its metrics and is not ready, and begins by itself once Redis is there', async () => {
+test('is alive, serves its metrics and is not ready, and begins by itself once Redis is there', async () => {
   const { url: databaseUrl } = await createTestDatabase();
   const [port, redisPort] = [await findFreePort(), await findFreePort()];
   const starting = startServiceUnderTest(MAIN, {

@@ -43,7 +43,7 @@ const commitBatchOf = (id: string, shard: number): CommitBatch => ({
 });
 
 test.each(['redis', 'postgres'] as const)(
-  'on %s no shard stands longer than the stall time, whatever happens to a worker',
+  'on %s no shard stands longer than the stall time when a worker joins, leaves, dies, hangs or wakes',
   async (kind) => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);

@@ -66,7 +66,7 @@ describe('a clock that jumps past the days of a failing delivery gives it up', (
     expect(await world.lane()).toMatchObject({ state: 'failing', cursor: 0 });
   });
 
-  test('not while Postgres answers too late to tell', async () => {
+  test('not while Postgres answers too late with its time', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     world.behave = () => status(503);
@@ -79,7 +79,7 @@ describe('a clock that jumps past the days of a failing delivery gives it up', (
   });
 });
 
-describe('an attempt by a clock that jumped back by days gives nothing up later, by a right one', () => {
+describe('after an attempt by a clock that jumped back by days, a right clock does not give the delivery up', () => {
   test('in a lane: it is not kept, and the worker ends', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);

@@ -47,7 +47,7 @@ test('a session that an operator ends is opened again, under the same number', a
   }
 });
 
-test('workers of the broker that come later are told too', async () => {
+test('workers of the broker that come later are published too', async () => {
   const { database, url } = await createTestDatabase();
   const ids = ['first'];
   const presence = await startPresence(url, () => ids);
@@ -63,7 +63,7 @@ test('workers of the broker that come later are told too', async () => {
   expect(rows).toEqual([]);
 });
 
-test('nothing is sent while the others may take this process for dead', async () => {
+test('no delivery is sent while the others may take this process for dead', async () => {
   const { database } = await createTestDatabase();
   const world = await createLaneWorld(database);
   await world.log(3);

@@ -55,7 +55,7 @@ describe('a pack by invoice', () => {
     await expectLedgersToMatch();
   });
 
-  test('I4: that is declined grants nothing, tells a safe message, and leaves nothing to collect', async () => {
+  test('I4: that is declined grants no credit, has a safe message, and leaves no invoice to collect', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
     const workflow = await world.finish(await world.buyPack(accountId));
     expect(workflow).toMatchObject({
@@ -73,7 +73,7 @@ describe('a pack by invoice', () => {
     await expectLedgersToMatch();
   });
 
-  test('without a card on file fails, and leaves nothing to collect', async () => {
+  test('without a card on file fails, and leaves no invoice to collect', async () => {
     const workflow = await world.finish(await world.buyPack(await world.addAccount(null)));
     expect(workflow).toMatchObject({
       status: 'failed',
@@ -84,7 +84,7 @@ describe('a pack by invoice', () => {
 });
 
 describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
-  'whatever the payment provider does (%s)',
+  'with every fault of the payment provider (%s)',
   (card) => {
     test.each(FAULT_KINDS)(
       'I18: %s on every call ends in the right status with the right charges',
@@ -171,7 +171,7 @@ test('a purchase in review that cannot go on is ended by a person, and the accou
   await expectLedgersToMatch();
 });
 
-test('I19: a purchase workflow that rested for more than 23 hours looks up what was done instead of asking again', async () => {
+test('I19: a purchase workflow that rested for more than 23 hours looks up the payment instead of paying again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
@@ -184,7 +184,7 @@ test('I19: a purchase workflow that rested for more than 23 hours looks up what 
   await expectLedgersToMatch();
 });
 
-test('I16: a worker that was overtaken writes nothing, and there is one charge', async () => {
+test('I16: a worker that was overtaken writes no result, and there is one charge', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.buyPack(accountId);
   let overtake = true;
@@ -213,7 +213,7 @@ test('two workers woken for one purchase workflow: one works on it', async () =>
 });
 
 describe('a pack by card', () => {
-  test('waits for its customer, and is granted by the time the payment provider says it is paid', async () => {
+  test('waits for its customer, and is granted by the time the payment provider reports it as paid', async () => {
     const accountId = await world.addAccount(null, 'card');
     const workflow = await world.buyPack(accountId, 'card');
     expect(await world.advance(workflow)).toBe('waiting');
@@ -224,7 +224,7 @@ describe('a pack by card', () => {
     await expectLedgersToMatch();
   });
 
-  test('that nobody pays in time is void, and cannot be paid any more', async () => {
+  test('that is not paid in time is void, and cannot be paid any more', async () => {
     const accountId = await world.addAccount(null, 'card');
     const workflow = await world.buyPack(accountId, 'card');
     await world.advance(workflow);
@@ -276,16 +276,19 @@ test('I3: worker, event, reconciler and repetitions at the same moment grant onc
 test.each([
   ['another amount', { amount: 1_999, currency: 'usd' }],
   ['another currency', { amount: 2_000, currency: 'jpy' }],
-])('I5: an invoice that was paid with %s is set aside and grants nothing', async (_what, total) => {
-  const accountId = await world.addAccount('pm_card_visa');
-  const workflow = await world.buyPack(accountId);
-  const settled = await world.database.transaction().execute(async (transaction) => {
-    const locked = await lockPurchaseWorkflow(transaction, workflow);
-    return settleInvoice(transaction, locked!, { invoiceId: 'in_1', status: 'paid', total }, 0);
-  });
-  expect(settled).toBe('parked');
-  expect(await world.balance(accountId)).toBe(0);
-});
+])(
+  'I5: an invoice that was paid with %s is set aside and grants no credit',
+  async (_what, total) => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const workflow = await world.buyPack(accountId);
+    const settled = await world.database.transaction().execute(async (transaction) => {
+      const locked = await lockPurchaseWorkflow(transaction, workflow);
+      return settleInvoice(transaction, locked!, { invoiceId: 'in_1', status: 'paid', total }, 0);
+    });
+    expect(settled).toBe('parked');
+    expect(await world.balance(accountId)).toBe(0);
+  },
+);
 
 test('I23: paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
   const accountId = await world.addAccount('pm_card_chargeCustomerFail');

@@ -42,7 +42,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('that is declined changes nothing', async () => {
+  test('that is declined leaves the old plan and charges no money', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
     const workflow = await world.finish(await world.checkout(accountId, 'essentials_month'));
     expect(workflow).toMatchObject({
@@ -55,7 +55,7 @@ describe('a plan', () => {
     expect(world.succeeded()).toEqual([]);
   });
 
-  test('brings what it includes with it, so that what was bought is not spent', async () => {
+  test('brings its included credits, which are spent before bought ones', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     const { database } = world;
     const account = { accountId, kind: 'llm' } as const;
@@ -148,7 +148,7 @@ describe('a plan', () => {
 });
 
 test.each(['created', 'changed'])(
-  'a plan that is looked up after the subscription that it %s has renewed, or ended, tells its own invoice',
+  'a plan that is looked up after the subscription that it %s has renewed, or ended, reports its own invoice',
   async (how) => {
     const accountId = await world.addAccount('pm_card_visa');
     if (how === 'changed') await world.finish(await world.checkout(accountId, 'essentials_month'));
@@ -240,7 +240,7 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
   },
 );
 
-test('a plan that the payment provider refuses to price ends, with nothing charged', async () => {
+test('a plan that the payment provider refuses to price fails without a charge', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   const charges = world.charges().length;

@@ -82,7 +82,7 @@ const again = (event: { eventId: string; type: string; objectId: string }) => ({
   eventId: `${event.eventId}_again`,
 });
 
-test('a plan that the bank does not pay is past due and brings nothing, until another card has paid', async () => {
+test('a plan that the bank does not pay is past due and brings no credit, until another card has paid', async () => {
   const accountId = await world.addAccount(BAD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
@@ -99,7 +99,7 @@ test('a plan that the bank does not pay is past due and brings nothing, until an
   expect(await world.balance(accountId)).toBe(200);
 });
 
-test('what another plan has given stays while the bank pays for a better one', async () => {
+test('credits of another plan stay while the bank pays for a better one', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'essentials_month'));
   expect(await world.balance(accountId)).toBe(20);
@@ -127,7 +127,7 @@ test('add-ons have their receipt when the bank has paid', async () => {
   await expectPaid(workflow, due);
 });
 
-test('what the bank has paid is found without the payment provider’s events', async () => {
+test('a payment of the bank is found without the payment provider’s events', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
@@ -137,7 +137,7 @@ test('what the bank has paid is found without the payment provider’s events', 
   expect(await world.balance(accountId)).toBe(200);
 });
 
-test('I21: what the bank has paid, and the payment provider told, before the purchase was written down is not lost', async () => {
+test('I21: a payment of the bank is not lost if its event comes before the purchase is written down', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.checkout(accountId, 'premium_month');
   await world.advance(workflow, {
@@ -153,7 +153,7 @@ test('I21: what the bank has paid, and the payment provider told, before the pur
 });
 
 test.each(['after-intent:subscribe', 'after-vendor:subscribe', 'after-record:subscribe'] as const)(
-  'I15: a worker that dies at %s gives nothing early, and all of it in the end',
+  'I15: a worker that dies at %s grants no credit early, and all of it in the end',
   async (point) => {
     const accountId = await world.addAccount(GOOD);
     const workflow = await world.finish(await world.checkout(accountId, 'premium_month'), point);
@@ -241,7 +241,7 @@ test('the account is locked before its purchase is written as paid', async () =>
   expect(at(/update runs/)).toBeGreaterThan(at(/update accounts/));
 });
 
-test('what the bank never pays is given up with its invoice, is due no more, and counts when it is paid after all', async () => {
+test('a payment that the bank never makes is given up with its invoice, is no longer due, and counts if it is made after all', async () => {
   const accountId = await world.addAccount(BAD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   bankDecides();
@@ -266,7 +266,7 @@ test('what the bank never pays is given up with its invoice, is due no more, and
   expect((await look(workflow)).result).not.toHaveProperty('givenUp');
 });
 
-test('what a bank should have paid a month ago is not asked about any more', async () => {
+test('a payment that has been due for a month is not asked about any more', async () => {
   await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month'));
   const listed = (aheadMs: number) =>
     listPurchasesWithPaymentDue(world.database, world.deps.now() + aheadMs, 10);

@@ -47,7 +47,7 @@ test('the card of a checkout that is looked up afterwards is recorded', async ()
   expect(bought).toMatchObject({ status: 'success', entries: [{ actor: 'system' }] });
 });
 
-test('a card that is declined is recorded only where it stays: where there was none to put back', async () => {
+test('a card that is declined is recorded only if it stays because there was no card before', async () => {
   const world = await startSubscriptions();
   const declined = 'pm_card_chargeCustomerFail';
   const kept = await checkout(world, await world.addAccount('pm_card_visa'), declined);
@@ -71,7 +71,7 @@ test('a checkout that is declined at its second attempt puts back the card from 
   expect(after!['invoice_settings']).toEqual(before!['invoice_settings']);
 });
 
-test('of a card that is declined at the second attempt, where there was none before, one entry tells that it stays', async () => {
+test('without an earlier card, a card that is declined at the second attempt stays and has one entry', async () => {
   const world = await startSubscriptions();
   const accountId = await world.addAccount(null);
   world.simulator.faults.add({ kind: 'error', method: 'POST', path: '/subscriptions', count: 1 });

@@ -94,7 +94,7 @@ const tellEvents = (world: Subscriptions, random: Random) =>
   );
 
 test(
-  `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
+  `I2: the books match after crashes and faults (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
   { timeout: 120_000 },
   async () => {
     const random = seededRandom(SEED);

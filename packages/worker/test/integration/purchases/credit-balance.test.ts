@@ -47,7 +47,7 @@ describe.each(['card', 'invoiced'] as const)('a pack with payment method type %s
     await expectGrantedOnce(accountId);
   });
 
-  test('I3: that the credit pays is granted once, whoever dies and whatever is told again', async () => {
+  test('I3: that the credit pays is granted once, after any crash and repeated events', async () => {
     const accountId = await addAccountWithCredit(rail, 2_000);
     const workflow = await world.buyPack(accountId, rail);
     await world.turn(workflow, 'after-vendor:finalize');
@@ -57,14 +57,14 @@ describe.each(['card', 'invoiced'] as const)('a pack with payment method type %s
   });
 });
 
-test('I1: a card pays what the credit does not', async () => {
+test('I1: a card pays the part that the credit does not', async () => {
   const accountId = await addAccountWithCredit('invoiced', 500);
   expect(await world.finish(await world.buyPack(accountId))).toMatchObject({ status: 'success' });
   expect(world.charges()).toMatchObject([{ amount: 1_500, status: 'succeeded' }]);
   await expectGrantedOnce(accountId);
 });
 
-test('I4: a purchase that nobody pays gives the credit back', async () => {
+test('I4: an unpaid purchase gives the credit back', async () => {
   const accountId = await addAccountWithCredit('card', 500);
   const workflow = await world.buyPack(accountId, 'card');
   await world.advance(workflow);

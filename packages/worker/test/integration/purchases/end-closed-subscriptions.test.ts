@@ -53,7 +53,7 @@ function watched(): Pick<PaymentProvider, 'findSubscription' | 'cancelSubscripti
   };
 }
 
-test('the subscription of a closed account is ended once, and those of others go on', async () => {
+test('the subscription of a closed account is ended once, and subscriptions of other accounts go on', async () => {
   const closed = await subscribe();
   await subscribe();
   await look();
@@ -75,7 +75,7 @@ test('the subscription of a closed account is ended once, and those of others go
   expect(subscribers.map(({ accountId }) => accountId)).not.toContain(closed);
 });
 
-test('what somebody made by hand beside it is ended too', async () => {
+test('a subscription that was made by hand beside it is ended too', async () => {
   const accountId = await subscribe();
   const [made] = world.simulator.state.list('subscription');
   world.simulator.state.save('subscription', { ...made!, id: 'sub_by_hand', status: 'trialing' });
@@ -174,7 +174,7 @@ test('an account that a version from before has closed loses its plan, once', as
   await expectDone();
 });
 
-test('an account that is opened while nothing is found, and on a plan, keeps it', async () => {
+test('an account that is opened during an empty look-up, and on a plan, keeps it', async () => {
   const accountId = await subscribe();
   await world.tellEvents();
   await put(accountId, 'closed');
@@ -221,7 +221,7 @@ test('an account that is opened while the payment provider is asked keeps its su
   expect(statuses()).toEqual(['active']);
 });
 
-test('a purchase that a version from before starts, after nothing was found, is found within ten minutes', async () => {
+test('a purchase that an older version starts after an empty look-up is found within ten minutes', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await put(accountId, 'closed');
   await look();

@@ -76,7 +76,7 @@ describe('a pack that a bank account pays', () => {
     await expectSuccess(workflow);
   });
 
-  test('I1: is granted by the event, where that comes before anybody looks', async () => {
+  test('I1: is granted by the event, if that comes before the worker looks', async () => {
     const workflow = await world.buyPack(await world.addAccount(GOOD));
     expect(await world.advance(workflow)).toBe('waiting');
     settle();
@@ -85,7 +85,7 @@ describe('a pack that a bank account pays', () => {
     expect(await world.advance(workflow)).toBe('overtaken');
   });
 
-  test('I4: is declined when the bank has not paid, with nothing left to collect and the lane free', async () => {
+  test('I4: is declined when the bank has not paid, with no invoice to collect and the lane free', async () => {
     const accountId = await world.addAccount(BAD);
     const workflow = await world.buyPack(accountId);
     expect(await world.advance(workflow)).toBe('waiting');
@@ -98,7 +98,7 @@ describe('a pack that a bank account pays', () => {
     expect(await world.buyPack(accountId)).toMatchObject({ status: 'pending' });
   });
 
-  test('I4: ends where its invoice was made void by hand', async () => {
+  test('I4: ends if its invoice was made void by hand', async () => {
     const workflow = await world.buyPack(await world.addAccount(GOOD));
     await world.advance(workflow);
     const [invoice] = world.simulator.state.list('invoice');
@@ -135,7 +135,7 @@ describe.each([
 ])('a worker that dies while %s pays', (card, expectEnd) => {
   const points = ['after-intent:pay', 'after-vendor:pay', 'after-record:pay'] as const;
   test.each(points.flatMap((point) => [[point, 'before'] as const, [point, 'after'] as const]))(
-    'I15: at %s, with the next one looking %s the bank decides, changes nothing',
+    'I15: at %s, with the next one looking %s the bank decides, does not change the end',
     async (point, when) => {
       const workflow = await world.buyPack(await world.addAccount(card));
       await world.turn(workflow, point);
@@ -147,7 +147,7 @@ describe.each([
     },
   );
 
-  test('I21: and the events come before what the worker writes down', async () => {
+  test('I21: and the events come before the worker writes the payment down', async () => {
     const workflow = await world.buyPack(await world.addAccount(card));
     await world.turn(workflow, 'after-vendor:pay');
     await world.tellEvents();

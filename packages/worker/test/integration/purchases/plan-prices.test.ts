@@ -42,7 +42,7 @@ describe('a plan for which an amount was shown', () => {
     expect(world.succeeded()).toMatchObject([{ amount: 5_000 }]);
   });
 
-  test('in place of another plan is charged what the preview of that moment says', async () => {
+  test('in place of another plan is charged the amount that the preview of that moment shows', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await world.finish(await world.checkout(accountId, 'essentials_month'));
     // Half a month later half of each is due, to the second.
@@ -84,7 +84,7 @@ describe('of a plan whose price the catalogue has exchanged', () => {
     expect(pricesOf()).toEqual([['price_premium_month']]);
   });
 
-  test('what is on the subscription and was sold by nobody here is not charged beside a plan either', async () => {
+  test('an unknown item on the subscription is not charged beside a plan either', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await world.finish(await world.checkout(accountId, 'essentials_month'));
     await sql`truncate runs cascade`.execute(world.database);
@@ -99,7 +99,7 @@ describe('of a plan whose price the catalogue has exchanged', () => {
   });
 });
 
-test('a coupon that is used up at the payment provider is told as that, and not as a card that was refused', async () => {
+test('a coupon that is used up at the payment provider is reported as that, and not as a refused card', async () => {
   const { state } = world.simulator;
   state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
   const buy = async () =>
@@ -117,7 +117,7 @@ test('a coupon that is used up at the payment provider is told as that, and not 
   expect(world.succeeded()).toHaveLength(1);
 });
 
-test('a plan that costs less leaves a credit with the payment provider, which pays for what is bought next', async () => {
+test('a plan that costs less leaves a credit with the payment provider, which pays for the next purchase', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
   const less = await world.finish(await world.checkout(accountId, 'essentials_month'));
@@ -133,7 +133,7 @@ test('a plan that costs less leaves a credit with the payment provider, which pa
   expect(customers.map((each) => each['balance'])).toEqual([-(100_000 - 10_000 - spent)]);
 });
 
-test('a plan that a coupon paid for leaves no credit when it is left again: nothing is bought with money that nobody paid', async () => {
+test('a plan that a coupon paid for leaves no credit when it is left again, and the card pays the next purchase', async () => {
   const { state } = world.simulator;
   state.save('coupon', { ...state.get('coupon', 'FIFTY')!, percent_off: 100, amount_off: null });
   const accountId = await world.addAccount('pm_card_visa');
@@ -166,7 +166,7 @@ describe('the allowance of the month', () => {
   const spend = (accountId: number, amount: number, key: string) =>
     world.spend(accountId, amount, key);
 
-  test('is what the plan includes from the moment that it is changed, up or down', async () => {
+  test('is the allowance of the plan from the moment that it is changed, up or down', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await choose(accountId, 'premium_month');
     expect(await allowance(accountId)).toEqual([200, 0, 200]);
@@ -182,7 +182,7 @@ describe('the allowance of the month', () => {
     expect(await listCreditDifferences(world.database)).toEqual([]);
   });
 
-  test('that is spent beyond a smaller plan stays spent, and nothing of it is left', async () => {
+  test('that is spent beyond a smaller plan stays spent, and its rest is zero', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     await choose(accountId, 'premium_month');
     await spend(accountId, 50, 'job_1');

@@ -17,7 +17,7 @@ const leaseOf = async ({ database }: Purchases) => {
   return rows[0]!;
 };
 
-test('the lease of a worker that waits longer than it lasts is renewed, so nobody else takes the purchase', async () => {
+test('the lease of a worker that waits longer than it lasts is renewed, so no other worker takes the purchase', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.buyPack(accountId);

@@ -47,7 +47,7 @@ test.each([
   ['refunded whole', undefined, 0],
   ['of which 30 % was refunded', 30_000, 70_000],
   ['that was not refunded', 0, PREMIUM],
-])('a plan %s gives what is left when it is left', async (_, amount, credit) => {
+])('a plan %s gives its unrefunded rest as credit when it is left', async (_, amount, credit) => {
   await change('premium_month');
   if (amount !== 0) refund(amount);
   await world.tellEvents();
@@ -64,7 +64,7 @@ test('a plan refunded in part gives the share of its time, as with a coupon', as
   expect(await readCredit()).toBeLessThan(27_000);
 });
 
-test('a refunded plan is left without credit before its refund was told, too', async () => {
+test('a refunded plan that is left before the event of its refund gives no credit, too', async () => {
   await change('premium_month');
   refund();
   await change('builder');
@@ -73,7 +73,7 @@ test('a refunded plan is left without credit before its refund was told, too', a
   expect(await readCredit()).toBe(0);
 });
 
-test('a refunded plan pays for nothing of a dearer one, and the amount that is shown says so', async () => {
+test('a refunded plan does not pay for a dearer one, and the shown amount includes that', async () => {
   await change('essentials_month');
   const before = chargeOf().amount;
   refund();
@@ -85,7 +85,7 @@ test('a refunded plan pays for nothing of a dearer one, and the amount that is s
   expect(shown).toMatchObject({ status: 'success', result: { charged: expectedAmount } });
 });
 
-test('a renewal that was refunded gives nothing when its plan is left', async () => {
+test('a renewal that was refunded gives no credit when its plan is left', async () => {
   await change('premium_month');
   await world.tellEvents();
   world.moveClocks(32 * DAY_MS);
@@ -107,7 +107,7 @@ test.each([
   expect(await readCredit()).toBe(credit);
 });
 
-test('credit is taken back by a refund that comes after it, once, whatever is told twice', async () => {
+test('credit is taken back by a refund that comes after it, once, also with repeated events', async () => {
   await change('premium_month');
   await change('builder');
   expect(await readCredit()).toBe(PREMIUM);
@@ -133,7 +133,7 @@ test('credit is taken back by a dispute that is lost after it', async () => {
   expect(await readCredit()).toBe(0);
 });
 
-test('a refund after the credit was spent leaves no debt, and is told by the comparison', async () => {
+test('a refund after the credit was spent leaves no debt, and the comparison reports it', async () => {
   await change('premium_month');
   await change('builder');
   const pack = await world.finish(await world.buyPack(accountId));

@@ -10,7 +10,7 @@ import { CATALOGUE, startPurchases } from '../support/purchase-world.ts';
 const logger = createLogger('test', 'silent');
 const at = (text: string) => ({ now: () => Date.parse(text) });
 
-test('I9: a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
+test('I9: a month brings its allowance once, ends the rest of the last one, and leaves other credits', async () => {
   const world = await startPurchases();
   const { database } = world;
   const accountId = await world.addAccount(null);
@@ -73,7 +73,7 @@ test('an account whose allowance cannot be written does not keep the others from
   }
 });
 
-test('after an upgrade the difference comes; a paused or Builder plan, or a closed account, brings nothing', async () => {
+test('after an upgrade the difference comes; a paused or Builder plan, or a closed account, brings no credit', async () => {
   const world = await startPurchases();
   const { database } = world;
   const accountId = await world.addAccount(null);
@@ -107,7 +107,7 @@ test('after an upgrade the difference comes; a paused or Builder plan, or a clos
   expect(await granted()).toEqual([1_000, 9_000]);
 });
 
-test('two workers before and after an upgrade give together what the better plan includes', async () => {
+test('two workers before and after an upgrade give together the allowance of the better plan', async () => {
   const world = await startPurchases();
   const { database } = world;
   const accountId = await world.addAccount(null);

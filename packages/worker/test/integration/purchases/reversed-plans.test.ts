@@ -43,7 +43,7 @@ function toNextMonth(): void {
   world.clock.aheadMs += nextMonthMs - today.getTime() + 1;
 }
 
-test('a plan whose price is refunded loses what is left of the allowance of the month, and keeps what was bought', async () => {
+test('a plan whose price is refunded loses the rest of the month’s allowance, and keeps bought credits', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.finish(await world.buyPack(accountId));
@@ -73,7 +73,7 @@ test('a plan refunded after it was renewed keeps the allowance, which the renewa
   expect(await world.balance(accountId)).toBe(200);
 });
 
-test('a plan refunded in a new month, before the allowance of that month came, brings none', async () => {
+test('a plan refunded in a new month, before the allowance of that month came, brings no allowance', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
@@ -85,7 +85,7 @@ test('a plan refunded in a new month, before the allowance of that month came, b
   expect(await world.balance(accountId)).toBe(0);
 });
 
-test('a plan that is refunded and bought again in the month brings its allowance again, once, and each refund takes what is left', async () => {
+test('a plan refunded and bought again in the month brings its allowance again, once, and each refund takes the rest', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   toNextMonth();
   let spent = 0;
@@ -165,7 +165,7 @@ test('a plan whose allowance was spent and refunded brings the next plan only th
   expect(await world.balance(accountId)).toBe(195);
 });
 
-test('a plan that another has taken the place of takes nothing from the other', async () => {
+test('the refund of a replaced plan does not take credits of the new plan', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
   await world.finish(await world.checkout(accountId, 'premium_month'));

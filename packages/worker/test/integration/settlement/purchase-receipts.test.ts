@@ -60,7 +60,7 @@ describe('a pack that is paid has its receipt, with the figures of the charge', 
     expect(workflow.result?.receiptId).toMatch(/^[\w-]{1,100}$/);
   });
 
-  test('by card, where its customer paid; nobody else reads it', async () => {
+  test('by card, if its customer paid; no other account reads it', async () => {
     const accountId = await world.addAccount(null, 'card');
     const started = await world.buyPack(accountId, 'card');
     await world.advance(started);
@@ -72,7 +72,7 @@ describe('a pack that is paid has its receipt, with the figures of the charge', 
     expect(await receiptOf({ ...workflow, accountId: other })).toBeUndefined();
   });
 
-  test('once, whoever tells that it is paid, and however often', async () => {
+  test('once, after any number of payment reports at the same time', async () => {
     const workflow = await world.buyPack(await world.addAccount(null, 'card'), 'card');
     await world.advance(workflow);
     await world.confirm(workflow);
@@ -103,7 +103,7 @@ test('numbers of receipts are not given twice', async () => {
   expect(new Set(numbers).size).toBe(2);
 });
 
-test('what took no money has no receipt', async () => {
+test('a purchase that took no money has no receipt', async () => {
   const declined = await world.addAccount('pm_card_chargeCustomerFail');
   const subscribed = await world.addAccount('pm_card_visa', 'card');
   const workflows = [
@@ -120,7 +120,7 @@ test('what took no money has no receipt', async () => {
   expect(await receiptIds()).toEqual([]);
 });
 
-test('a plan and add-ons have receipts of what was charged for them', async () => {
+test('a plan and add-ons have receipts of their charges', async () => {
   const accountId = await world.addAccount('pm_card_visa', 'card');
   const bought = await world.finish(
     await world.checkout(accountId, 'essentials_month', { couponCode: 'FIFTY' }),

@@ -19,7 +19,7 @@ async function addWebhook(
   return environmentId;
 }
 
-test('every workspace of the account whose webhook chose it is told once, however the purchase ended', async () => {
+test('every workspace of the account whose webhook chose it gets one report of a purchase with any ending', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   const declined = await world.addAccount('pm_card_chargeCustomerFail');
@@ -58,7 +58,7 @@ test('every workspace of the account whose webhook chose it is told once, howeve
   expect(JSON.parse(rows[2]!.body).data).toMatchObject({ status: 'declined', charged: null });
 });
 
-test('an ending that is rolled back is told to nobody', async () => {
+test('an ending that is rolled back is not reported', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   await addWebhook(world, accountId, ['purchase_ended']);

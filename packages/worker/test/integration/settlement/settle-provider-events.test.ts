@@ -72,7 +72,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
   );
 }, 60_000);
 
-test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
+test('I22: events of objects that are foreign or missing are settled and leave all purchases as they are', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.buyPack(accountId));
@@ -98,7 +98,7 @@ test('I22: events of objects that are not ours, or not there, are worked off and
   expect(rows).toEqual([]);
 });
 
-test('a copy of a purchase’s invoice, paid beside it, is in manual review; one that is void changes nothing', async () => {
+test('a copy of a purchase’s invoice, paid beside it, is in manual review; a void copy has no effect', async () => {
   const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');
   const workflow = await world.buyPack(accountId, 'card');
@@ -167,7 +167,7 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
   expect(await world.balance(accountId)).toBe(100);
 });
 
-test('I3: events that come again after they were forgotten grant nothing again, nor move a purchase to review', async () => {
+test('I3: events that come again after they were forgotten grant no credit again and move no purchase to review', async () => {
   const { world, accountId, workflow, events } = await startPaid();
   for (let time = 0; time < 2; time++) {
     for (const event of events)

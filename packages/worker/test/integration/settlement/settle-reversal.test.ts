@@ -54,7 +54,7 @@ async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<Purch
 }
 
 describe('a purchase of credits', () => {
-  test('that is refunded whole loses what is left of them, and what was spent stays spent', async () => {
+  test('that is refunded whole loses the rest of them, and spent credits stay spent', async () => {
     const workflow = await boughtPack();
     await world.spend(workflow.accountId, 30);
     refund(workflow);
@@ -184,7 +184,7 @@ describe('a purchase of credits', () => {
   });
 });
 
-test('I22: a refund of what is not ours changes nothing', async () => {
+test('I22: a refund of a foreign charge has no effect', async () => {
   const workflow = await boughtPack();
   const { state } = world.simulator;
   const charge = state.get('charge', chargeOf(workflow))!;

@@ -40,7 +40,7 @@ const auditCount = async () => {
   return rows[0]!.count;
 };
 
-test('a renewal is charged to the card on file, and changes nothing here', async () => {
+test('a renewal is charged to the card on file, and leaves account and credits as they are', async () => {
   const credits = () =>
     sql`select * from credit_transactions order by 1, 2, 3`.execute(world.database);
   const { rows: bought } = await credits();
@@ -102,7 +102,7 @@ test('a subscription that ends unpaid ends the plan; a plan bought afterwards be
   });
 });
 
-test('an event that comes again, late, or of a customer of somebody else changes nothing', async () => {
+test('an event that comes again, late, or of a foreign customer has no effect', async () => {
   const [subscription] = world.simulator.state.list('subscription');
   world.simulator.state.save('subscription', { ...subscription!, status: 'paused' });
   const tell = async (eventId: string, objectId: string) => {
@@ -124,7 +124,7 @@ test('an event that comes again, late, or of a customer of somebody else changes
   expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
 });
 
-test('what becomes of a subscription before its purchase is written down is not lost', async () => {
+test('a change of a subscription before its purchase is written down is not lost', async () => {
   await tellEvents();
   const workflow = await world.checkout(accountId, 'essentials_month');
   await world.advance(workflow, {
