@@ -68,7 +68,7 @@ test('a command that may be over at once is silent until it takes long', () => {
   ]);
 });
 
-test('it repeats its progress while the count stays the same, until its end', () => {
+test('a long command repeats its progress while the count stays the same, until its end', () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { written, clock, progress } = watched({ isTTY: false }, 2_000);

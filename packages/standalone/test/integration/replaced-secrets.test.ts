@@ -140,7 +140,7 @@ test.each([
   },
 );
 
-test('if the reader closes its output, it replaces no secret', async () => {
+test('the program replaces no secret if the reader closes its output', async () => {
   const { replace, readOpen } = await startWorld();
   const program = replace();
   program.child.stdout.destroy();
