@@ -1,7 +1,9 @@
 /**
- * Builds the web console (`packages/console`) into `node_modules/.cache/sluice-console/HASH`, where HASH is of its
- * sources, the pages of `docs/`, the lockfile and the programs that build, and prints that folder. A folder that is there is
- * complete: a build is written beside it and renamed. Plain JavaScript, because the image and `npm start` run it before anything else is there.
+ * Builds the web console (`packages/console`) and prints its folder.
+ *
+ * The folder is `node_modules/.cache/sluice-console/HASH`. HASH is of its sources, the pages of `docs/`, the lockfile and the
+ * programs that build. A folder that is there is complete: a build is written beside it and renamed. Plain JavaScript, because
+ * the image and `npm start` run it before anything else is there.
  *
  * The folder has a page for the console and one for the portal, and `assets/`, whose names have a hash of their own, each also as
  * gzip and brotli. `docs/` has the pages of `build-docs.mjs`.
@@ -26,7 +28,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
 const DOCS = join(ROOT, 'docs');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
-/** Of earlier versions, so that `git switch` back and forth builds nothing. */
+/** Of earlier versions, so that `git switch` back and forth starts no build. */
 const KEPT_COUNT = 5;
 /** Page → its script. */
 const PAGES = { 'index.html': 'main', 'portal.html': 'portal' };
@@ -34,7 +36,7 @@ const PAGES = { 'index.html': 'main', 'portal.html': 'portal' };
 const UNFINISHED = 'unfinished-';
 
 /**
- * @param {string} [source] where the pages, their scripts, `styles/console.css`, `styles/docs.css` and `icon.svg` are
+ * @param {string} [source] the folder of the pages, their scripts, `styles/console.css`, `styles/docs.css` and `icon.svg`
  * @param {string} [cache]
  * @param {string} [docs] the folder of the pages of the documentation
  * @returns {Promise<string>} the folder

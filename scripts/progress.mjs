@@ -29,7 +29,7 @@ const BAR_WIDTH = 24;
  * once shows no line for `silentMs`.
  *
  * @param {string} what a noun phrase: `installing packages`
- * @param {string} unit of what is counted, in the plural: `packages`
+ * @param {string} unit of the count, in the plural: `packages`
  * @param {object} [options]
  * @param {number} [options.silentMs] one that ends earlier shows no line
  * @param {ProgressOutput} [options.output]

@@ -184,7 +184,7 @@ function parseRate(seconds: number): number {
     for (const body of bodies) kept = JSON.parse(body.toString('utf8'));
     parsed += bodies.length * BATCH_SIZE;
   }
-  if (kept === undefined) throw new Error('nothing was parsed');
+  if (kept === undefined) throw new Error('the parser returned no body');
   const { user, system } = process.cpuUsage(cpuBefore);
   return parsed / ((user + system) / 1e6);
 }

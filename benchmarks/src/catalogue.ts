@@ -153,14 +153,14 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
   },
   e2e: {
     about:
-      'request → signed delivery received: the sustained rate, and its latency; against Fastify, BullMQ and undici',
+      'the sustained rate and its latency, request → signed delivery received, against Fastify, BullMQ and undici',
     bars: { 'ours/wanted': { atLeast: 1 } },
     short: ['--seconds', '4'],
     run: benchEndToEnd,
   },
   ordinary: {
     about:
-      'at 5 to 500 events a second: request → signed delivery received, CPU and stores an event, memory; against a server of two commits an event',
+      'at 5 to 500 events a second, against a server of two commits an event: request → signed delivery received, CPU and stores an event, memory',
     bars: ORDINARY_BARS,
     short: ['--rates', '20,150,500', '--seconds', '8'],
     run: benchOrdinary,
@@ -242,7 +242,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchConsole,
   },
   soak: {
-    about: 'half of what e2e sustains for half an hour: nothing lost, no process grows',
+    about: 'half the sustained rate of e2e for half an hour: every event arrives, no process grows',
     bars: Object.fromEntries(
       ['intake', 'worker', 'api', 'redis', 'postgres'].map((process) => [
         `memory ${process}, end/start`,

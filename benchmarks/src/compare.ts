@@ -47,7 +47,7 @@ export async function compareRevisions(options: CompareOptions): Promise<boolean
     git('prune');
   };
   process.once('exit', remove);
-  console.log(`old: ${commit.slice(0, 9)} in ${checkout}; new: ${CHECKOUT} as it is`);
+  console.log(`old is ${commit.slice(0, 9)} in ${checkout}, new is ${CHECKOUT} as it stands`);
   await run('git', ['worktree', 'add', '--detach', checkout, commit], { cwd: CHECKOUT });
   await installDependencies(checkout);
   let isComplete = true;

@@ -187,7 +187,7 @@ async function runRound(grown: Grown): Promise<void> {
   const read = async <Row>(name: string, one: (place: number) => Promise<Row>): Promise<void> => {
     await meterOf('reads', READS)(name, async () => {
       for (let time = 0; time < READS; time++)
-        if ((await one(next())) === undefined) throw new Error(`${name}: nothing was found`);
+        if ((await one(next())) === undefined) throw new Error(`${name}: the read found no row`);
     });
   };
   const { environmentId, accountId } = DEMO;

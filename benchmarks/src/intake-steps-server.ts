@@ -87,7 +87,7 @@ App()
     const caller: Caller = { res, isAborted: false };
     res.onAborted(() => void (caller.isAborted = true));
     res.onData((chunk, isLast) => {
-      if (!isLast) throw new Error('a body in pieces is none of the benchmark');
+      if (!isLast) throw new Error('the benchmark sends no body in pieces');
       take(new Uint8Array(chunk));
       callers.push(caller);
       if (isFlushing) return;

@@ -134,7 +134,7 @@ async function count(
       .toSorted(([, one], [, other]) => other - one),
   );
   const p50Ms = median(latenciesMs);
-  console.log(`${rate}/s  p50 ${p50Ms.toFixed(1)} ms; an event: ${textOf({ ...perEvent })}`);
+  console.log(`${rate}/s  p50 ${p50Ms.toFixed(1)} ms, an event: ${textOf({ ...perEvent })}`);
   console.log(`      CPU ms an event: ${textOf(cpuMsPerEvent)}`);
   if (showsCalls)
     for (const [call, calls] of Object.entries(callsPerEvent))

@@ -70,16 +70,16 @@ function help(): string {
   return `npm run bench                   all of them in their short forms, a quarter of an hour, a table at the end
 npm run bench -- <name>         one of them in its full form, with options of its own
 npm run bench -- <name> --short as the whole suite runs it
-npm run bench -- <name> --help  its short form and what it is wanted to reach
+npm run bench -- <name> --help  its short form and its targets
 npm run bench -- list           this
 npm run bench -- <name> --compare REV [--times N]
-                                another revision and this checkout in turn (old new new old, N times):
-                                new/old of each number; without a name all, in their short forms
+                                another revision and this checkout in turn (old new new old, N times), and
+                                new/old of each number. Without a name all, in their short forms
 
 ${names.join('\n')}
 
 Most take --rounds N; those under load --seconds N (a measured round) and --connections N. --no-file
-prints the result and keeps no file of it. One at a time, and nothing beside: they share the cores.`;
+prints the result and keeps no file of it. One at a time, on an idle machine: they share the cores.`;
 }
 
 function helpOf(known: string): string {

@@ -190,5 +190,7 @@ async function expectNothingLost(
       from delivery_log where environment_id = ${DEMO.environmentId}`.execute(database);
   const found = { ...rows[0], received: receivedCount };
   if (Object.values(found).some((count) => count !== sentCount))
-    throw new Error(`${sentCount} events sent; in Postgres and received: ${JSON.stringify(found)}`);
+    throw new Error(
+      `of ${sentCount} sent events, Postgres and the receiver have ${JSON.stringify(found)}`,
+    );
 }

@@ -30,14 +30,14 @@ const HEADER_LINES_MAX = 12;
 /** Stands for a piece of code in a passage. It has no letter, so no rule matches it, and it counts as a word. */
 export const CODE = '`…`';
 
-/** "where" is right after a place. After anything else it is an "if", a "when" or a clause. */
+/** `where` is right after a place. After anything else it is an "if", a "when" or a clause. */
 const PLACES =
   'places?|points?|pages?|folders?|files?|lines?|rows?|columns?|hosts?|machines?|clusters?|nodes?|regions?|sections?|tables?|positions?|networks?|directory|directories|lists?|screens?|fields?';
 
 const WORD_RULES: readonly { readonly name: string; readonly pattern: RegExp }[] = [
   {
     name: 'a clause as a noun: name the thing',
-    // A question may begin with "what"; "questionless" drops those sentences first.
+    // A question may begin with `what`: `findingsOf` leaves it out.
     pattern:
       /\bwhat\b|^who\b|\b(?:of|to|for|by|from|with|and|or|than|on|in|shows?|names?|knows?|decides?|is|are|find|see)\s+who\b|\b(?:from|to|is|shows?|names?|knows?|finds?|find)\s+where\b|^which\b/gi,
   },

@@ -69,7 +69,7 @@ test('the same sources are built once, other ones beside them, also by several a
   );
 });
 
-test('sources that cannot be built leave nothing behind, and the next build is whole', async () => {
+test('sources that cannot be built leave the cache as it is, and the next build is whole', async () => {
   const before = (await readdir(cache)).toSorted();
   await writeFile(join(source, 'main.tsx'), 'const = ;');
   await expect(buildConsole(source, cache)).rejects.toThrow(/main\.tsx/);
@@ -102,7 +102,7 @@ test('a build leaves no process behind', async () => {
     .toEqual([]);
 });
 
-// One script brings all screens, so none has a script of its own.
+// One script brings all screens, so a screen has no script of its own.
 test('the portal loads 90 KB of script at most, and a screen 40 KB beside the first one', async () => {
   const assets = join(await buildConsole(), 'assets');
   const sizes = await Promise.all(

@@ -33,7 +33,7 @@ describe('citations are found', () => {
     expect(citedIn(text)).toEqual(cited);
   });
 
-  test('a section alone is of the page named last, and of a public specification none of ours', () => {
+  test('a section alone belongs to the page named last, and a section of a public specification is left out', () => {
     const text = '`ingestion.md` §1\nRFC 9110 §8.4\nRFC 6749, §4.4\n§2\n`account.md` §3\n(§4)';
     expect(citedIn(text)).toEqual([
       'ingestion.md §1',
@@ -43,13 +43,13 @@ describe('citations are found', () => {
     ]);
   });
 
-  test('what a file calls the spec is the page it says, for one section', () => {
+  test('the word spec stands for the page that the file names for it, for one section', () => {
     const text =
       "/** `spec` is ingestion.md, `§` are sections of account.md. */\ntest('spec §2, §1.6: a')";
     expect(citedIn(text)).toEqual(['ingestion.md §2', 'account.md §1.6']);
   });
 
-  test('a page cites itself where it names no other', () => {
+  test('a page cites itself if it names no other page', () => {
     const text = '## §1 One\n[account.md](account.md) §4.1 and §4.2, then §1';
     expect(citedIn(text, 'docs/spec/ingestion.md')).toEqual([
       'ingestion.md §1',
@@ -117,7 +117,7 @@ describe('the tests of a section', () => {
       ({ problem }) => problem,
     );
 
-  test('stand at its end, in one line or more; a heading without a text needs none', () => {
+  test('stand at its end, in one line or more; a heading without a text needs no tests', () => {
     const text =
       '## §1 One\n### §1.1 Two\nRule.\n\nTests: `a.test.ts`,\n`b.test.ts`\n### I1\nTests: `a.test.ts`\n';
     expect(problemsOf(text)).toEqual([]);

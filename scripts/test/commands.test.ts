@@ -10,7 +10,7 @@ const { scripts } = JSON.parse(
 const WITHOUT_PACKAGES = new Set(['alerts']);
 
 test.each(Object.entries(scripts).filter(([name]) => !WITHOUT_PACKAGES.has(name)))(
-  'npm run %s installs what is missing',
+  'npm run %s installs the missing packages',
   (name, command) => {
     if (name === 'sluice') {
       expect(command).toBe('./sluice');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readDockerfile } from '../dockerfile-steps.ts';
 
-test('our Dockerfile is read whole: two stages, and what a container starts with', () => {
+test('our Dockerfile is read whole: two stages, and the first command of a container', () => {
   const text = readFileSync(new URL('../../infra/Dockerfile', import.meta.url), 'utf8');
   const [install, image, ...others] = readDockerfile(text);
   expect(others).toEqual([]);

@@ -38,7 +38,7 @@ async function makeCheckout() {
   };
 }
 
-test('the second start uses what the first one kept, and a changed module is read anew', async () => {
+test('the second start uses the files that the first one kept, and reads a changed module anew', async () => {
   const { start, entries, write } = await makeCheckout();
   expect(await start()).toBe('first\n');
   const kept = await entries();
@@ -53,7 +53,7 @@ test('the second start uses what the first one kept, and a changed module is rea
   expect(await start()).toBe('second\n');
 });
 
-test('where nothing can be kept the program starts all the same', async () => {
+test('the program starts all the same if it can keep no file', async () => {
   const { root, start } = await makeCheckout();
   await writeFile(join(root, 'node_modules'), 'not a folder');
   expect(await start()).toBe('first\n');

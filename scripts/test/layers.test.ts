@@ -102,7 +102,7 @@ describe('cycles', () => {
     ['of values', "import { b } from './b.ts';", "import { a } from './a.ts';"],
     ['of types', "import type { B } from './b.ts';", "import type { A } from './a.ts';"],
     ['by import()', "import type { B } from './b.ts';", "const a = await import('./a.ts');"],
-  ])('%s fail, and are told once, with their way', (_, a, b) => {
+  ])('%s fail, and are reported once, with their path', (_, a, b) => {
     const graph = graphOf({
       'packages/worker/src/lane/outside.ts': "import './a.ts';",
       'packages/worker/src/lane/a.ts': a,
@@ -117,7 +117,7 @@ describe('cycles', () => {
     ]);
   });
 
-  test('files that import the same one are none', () => {
+  test('files that import the same file are not a cycle', () => {
     const graph = graphOf({
       'packages/worker/src/lane/a.ts': "import './b.ts';\nimport './c.ts';",
       'packages/worker/src/lane/b.ts': "import './c.ts';",

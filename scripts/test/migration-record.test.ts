@@ -29,7 +29,7 @@ describe('numbers', () => {
     expect(numberProblems([...FIRST, '0003_webhooks'])).toEqual([]);
   });
 
-  test('one that occurs twice fails, but for those of old', () => {
+  test('a number that occurs twice fails, except the old pairs', () => {
     expect(numberProblems([...FIRST, '0002_events'])).toEqual([
       '0002_people: another migration has its number',
       '0002_events: another migration has its number',
@@ -61,7 +61,7 @@ describe('a migration that is recorded', () => {
     expect(problemsWith(text)).toEqual([]);
   });
 
-  test('fails where its statement is another one, and where it is gone', () => {
+  test('fails if its statement changed, and if it is gone', () => {
     expect(problemsWith(migration('create table a (b bigint)'))).toEqual([
       '0001_first: was changed; one that is recorded never is, write the next one',
     ]);

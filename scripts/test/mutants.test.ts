@@ -60,7 +60,7 @@ describe('mutants', () => {
     expect(mutatedTexts('sql`select a from t for update`;')).toContain('sql`select a from t `;');
   });
 
-  test('the lines that one changes say which it is, wherever it stands', () => {
+  test('the line number and the lines before and after the change identify a mutant', () => {
     const text = '\n  const a = 1;\n  const b = a <\n    2;\n';
     const [mutant] = mutantsOf('a.ts', text).filter(({ kind }) => kind === 'operator');
     expect(mutant && changedLines(text, mutant)).toEqual({
@@ -93,7 +93,7 @@ test('tests are found by imports, also through other files, the nearest first', 
 });
 
 test(
-  'a run tells what survives from what is killed, and writes no file',
+  'a run separates survivors from killed mutants, and writes no file',
   { timeout: 120_000 },
   async () => {
     const stateOfTree = () =>

@@ -51,7 +51,7 @@ test('a terminal has one line, no wider than it is', () => {
   expect(written.slice(2).join('')).toBe(`${TO_THE_START}making a backup: done in 0 s\n`);
 });
 
-test('what may be over at once says nothing until it takes long', () => {
+test('a command that may be over at once is silent until it takes long', () => {
   const quick = watched({ isTTY: false }, 2_000);
   quick.clock.nowMs += 1_999;
   quick.progress.report(7, 8);
@@ -68,7 +68,7 @@ test('what may be over at once says nothing until it takes long', () => {
   ]);
 });
 
-test('it goes on saying so while nothing new is counted, until its end', () => {
+test('a long command repeats its progress while the count stays the same, until its end', () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { written, clock, progress } = watched({ isTTY: false }, 2_000);

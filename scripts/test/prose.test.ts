@@ -151,7 +151,7 @@ test('a count above its ceiling is refused, a new file has the ceiling 0, and ce
   });
 });
 
-test('the files of a folder count together, but for those with a ceiling of their own', () => {
+test('the files of a folder count together, except files with a ceiling of their own', () => {
   const counts = { 'a/b/one': 2, 'a/b/two': 3, 'a/b/own': 1, 'a/three': 1 };
   const ceilings = { 'a/b/': 5, 'a/b/own': 0, 'a/': 3 };
   expect(comparedToCeilings(counts, ceilings)).toEqual({

@@ -37,7 +37,7 @@ test('its types have at most 250 KB', async () => {
   expect(size).toBeLessThanOrEqual(250 * KB);
 });
 
-/** Each documented body in its smallest form; and, marked, what must not compile. */
+/** Each documented body in its smallest form, and marked calls that must not compile. */
 const TYPED = `
 import { createApiClient, createIntakeClient, resultOf, CallFailed } from '@sluice/client';
 const api = createApiClient({ url: 'http://a', token: 't' });
@@ -84,7 +84,7 @@ test('bodies in their smallest form compile, and wrong ones do not', async () =>
   });
 });
 
-test('a call has its credentials and a key of its own, and a failure says what the answer says', async () => {
+test('a call has its credentials and a key of its own, and a failure has the fields of the answer', async () => {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);

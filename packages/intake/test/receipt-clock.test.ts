@@ -30,7 +30,7 @@ test.each([
   expect(clock.now()).toBe(1_000_000);
 });
 
-test('one that is set while it is corrected changes nothing, and is its own again once it is right', () => {
+test('setting a corrected clock does not move the time, and the clock is believed again once it is right', () => {
   clock.noticeDifference({ aheadMs: 60_000, uncertaintyMs: 1 });
   expect(clock.now()).toBe(940_000);
   nowMs -= 60_000;
@@ -51,7 +51,7 @@ test('another measurement lets the time stand, not go back; a clock that was wro
   expect(clock.now()).toBe(before + 4 - 10_000);
 });
 
-test('a call that comes after an answer has a later millisecond than those that were answered', () => {
+test('a call that comes after an answer has a later millisecond than the answered calls', () => {
   const before = clock.now();
   expect(clock.now()).toBe(before);
   clock.answered();

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { TurnClock } from '../src/turn-clock.ts';
 
-test('a turn has one time, the next one another, and whoever forgets it asks anew', async () => {
+test('a turn has one time, the next turn another, and a forgotten time is read anew', async () => {
   let nowMs = 1_000;
   const clock = new TurnClock(() => nowMs++);
   expect([clock.now(), clock.now()]).toEqual([1_000, 1_000]);

@@ -26,7 +26,7 @@ test('every section from 1.1 to 14.5 stands in the table once, in order', () => 
   expect(rows.map(({ number }) => number)).toEqual(expected);
 });
 
-test('each is met, not applicable or open; what is met has a test, what is open names its requirements', () => {
+test('each section is met, not applicable or open; met ones have a test, open ones name their requirements', () => {
   for (const { number, state, shown, remarks } of rows) {
     expect(['met', 'not applicable', 'open'], number).toContain(state);
     if (state === 'met') expect(shown, number).toMatch(/`/);

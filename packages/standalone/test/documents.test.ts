@@ -34,7 +34,7 @@ test('there are pages', () => {
 });
 
 /** Outside the checkout npm answers it with somebody else's package. */
-test('nobody is told to type npx sluice', () => {
+test('pages and sources never mention npx sluice', () => {
   const sources = readdirSync(join(ROOT, 'packages'), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\/(src|bin)\/.*\.(ts|mjs)$/.test(name) && !name.includes('node_modules'))
     .map((name) => join('packages', name));

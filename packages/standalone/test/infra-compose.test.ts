@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseSettingsOf, readInfra, SECRETS, SERVICES } from './infra-files.ts';
 
-test('compose.yaml gives each service what it cannot start without', () => {
+test('compose.yaml gives each service the settings that it needs to start', () => {
   const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
     services: Record<string, { environment: Record<string, string | number> }>;
   };
@@ -123,7 +123,7 @@ test('images of others are named by full version', () => {
     if (image !== 'sluice') expect(image).toMatch(/:v?\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?$/);
 });
 
-test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
+test('compose.yaml publishes ports on this machine alone unless PUBLISH_ADDRESS is set', () => {
   const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
     services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;
   };

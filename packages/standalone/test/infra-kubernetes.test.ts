@@ -60,7 +60,7 @@ describe.each(SERVICES)('%s', (service) => {
   const template = all.find(({ spec }) => spec.template)?.spec.template;
   const [container] = template?.spec.containers ?? [];
 
-  test('starts with what the manifests and the secret give it', () => {
+  test('starts with the settings of the manifests and of the secret', () => {
     expect(() =>
       parseSettingsOf(service, {
         ...configMap?.data,
@@ -69,7 +69,7 @@ describe.each(SERVICES)('%s', (service) => {
     ).not.toThrow();
   });
 
-  test('is asked where it listens, by Kubernetes and by Prometheus', () => {
+  test('gets the probes of Kubernetes and the scrapes of Prometheus at its own ports', () => {
     expect(container?.ports).toEqual([
       { name: 'http', containerPort: port },
       { name: 'admin', containerPort: adminPort },
@@ -117,7 +117,7 @@ describe.each(SERVICES)('%s', (service) => {
     expect(parseInt(services[service]?.stop_grace_period ?? '', 10)).toBeGreaterThan(drainSeconds);
   });
 
-  test('has no number of processes in its manifest where a scaler says it: an apply would put it back', () => {
+  test('leaves the number of processes to its scaler, because an apply would reset a number in the manifest', () => {
     for (const { spec } of all.filter((manifest) => manifest.spec.scaleTargetRef)) {
       const target = all.find(
         ({ metadata, spec: { template: pods } }) =>
@@ -128,7 +128,7 @@ describe.each(SERVICES)('%s', (service) => {
     }
   });
 
-  test('is told of when not one process of it is left', () => {
+  test('has an alert that fires when its last process is gone', () => {
     expect(readInfra('observability/alerts.yaml')).toContain(
       `absent(process_start_time_seconds{service="${service}"})`,
     );
@@ -139,7 +139,7 @@ const podsOf = (name: string) =>
   manifests(name).flatMap(({ spec }) => (spec.template ? [spec.template.spec] : []));
 
 test.each([...SERVICES, 'migrate'])(
-  '%s runs where a namespace takes pods of the standard `restricted` alone',
+  '%s runs in a namespace that takes pods of the standard `restricted` alone',
   (name) => {
     const [pod] = podsOf(name);
     expect(pod).toMatchObject({
@@ -200,13 +200,13 @@ test('intake, which everybody reaches, and migrations are given no secret that t
   }
 });
 
-test('an age that no worker can tell is told of: it is above no bound', () => {
+test('an age that no worker can measure has an alert of its own, because it exceeds no bound', () => {
   const alerts = readInfra('observability/alerts.yaml');
   const bounded = ['sluice_unprocessed_oldest_seconds', 'sluice_undelivered_oldest_seconds'];
   for (const name of bounded) expect(alerts).toContain(`absent(${name})`);
 });
 
-test('no autoscaler takes an intake away: calls may wait on its disk, which nobody reads then', () => {
+test('the autoscaler never removes an intake, because calls may wait on its disk', () => {
   const scaler = manifests('intake').find(({ kind }) => kind === 'HorizontalPodAutoscaler');
   expect(scaler?.spec.behavior?.scaleDown?.selectPolicy).toBe('Disabled');
 });

@@ -27,7 +27,7 @@ describe('nginx', () => {
     expect(secondsOf(ofApi, 'keepalive_timeout')).toBeLessThan(API_IDLE_SECONDS);
   });
 
-  test('sends a call whose intake is gone to another one, and waits for none longer than intake takes', () => {
+  test('sends a call of an absent intake to another one, and waits over two commit deadlines, under a minute', () => {
     const { INTAKE_COMMIT_DEADLINE_MS: deadlineMs = 0 } = defaultsOf('intake');
     expect(rest).toMatch(/^\s*proxy_next_upstream error timeout;/m);
     expect(secondsOf(rest, 'proxy_connect_timeout')).toBeLessThanOrEqual(2);
@@ -38,7 +38,7 @@ describe('nginx', () => {
   test.each([
     ['intake', rest],
     ['the API', calls],
-  ])('keeps what is for operators of %s from everybody else', (_name, text) => {
+  ])('answers /metrics and /readyz of %s with 404, and forwards other paths', (_name, text) => {
     const [, pattern = '^$', answer] = /^\s*location ~ (\S+) \{ return (\d+); \}/m.exec(text) ?? [];
     expect(answer).toBe('404');
     for (const path of ['/metrics', '/readyz']) expect(path).toMatch(new RegExp(pattern));
@@ -51,14 +51,14 @@ describe('nginx', () => {
     expect(secondsOf(calls, 'proxy_read_timeout') * 1_000).toBeGreaterThan(purchaseMs + vendorMs);
   });
 
-  test('hands files on to the API as they come, of any size, and nothing else', () => {
+  test('streams files of any size to the API, and buffers other calls of up to 1 MB', () => {
     expect(files).toMatch(/^\s*proxy_request_buffering off;/m);
     expect(files).toMatch(/^\s*client_max_body_size 0;/m);
     expect(calls).toMatch(/^\s*client_max_body_size 1m;/m);
     expect(calls).not.toContain('proxy_request_buffering');
   });
 
-  test('tells the API who calls, and not what the caller says of itself', () => {
+  test('sends the address of the caller to the API in place of the caller’s X-Forwarded-For', () => {
     expect(calls).toMatch(/^\s*proxy_set_header X-Forwarded-For \$remote_addr;/m);
     expect(files).not.toContain('proxy_set_header');
   });
@@ -68,7 +68,7 @@ describe('nginx', () => {
     expect(rest).toMatch(/^\s*error_log stderr crit;/m);
   });
 
-  test('leaves it to intake to end a stream that is silent, which says why', () => {
+  test('waits longer than intake does for a silent stream, so that intake ends it with a reason', () => {
     const { INTAKE_STREAM_IDLE_TIMEOUT_MS: idleMs = 0 } = defaultsOf('intake');
     expect(secondsOf(stream, 'client_body_timeout') * 1_000).toBeGreaterThan(idleMs);
   });

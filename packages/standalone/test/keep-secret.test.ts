@@ -29,7 +29,7 @@ test('an empty API secret, which everybody could sign with, is made anew', async
   expect(await keepApiSecret(directory)).toBe(secret);
 });
 
-test('an empty file of encryption keys is not replaced: what they encrypted would never open again', async () => {
+test('an empty file of encryption keys is not replaced, because their secrets would never open again', async () => {
   const directory = await makeDirectory();
   const path = join(directory, 'sealing-keys');
   await writeFile(path, '');

@@ -16,7 +16,7 @@ test('a log entry is one line with the time, the service, the level where it mat
   expect(renderLogLine('pretty', 'sluice', ENTRY)).toBe(shown);
 });
 
-test('for machines an entry stays as it was written, and what is no entry becomes one', () => {
+test('for machines an entry stays as it was written, and any other line becomes an entry', () => {
   expect(renderLogLine('json', 'intake', ENTRY)).toBe(ENTRY);
   expect(JSON.parse(renderLogLine('json', 'intake', 'Segmentation fault'))).toEqual({
     level: 50,
@@ -25,7 +25,7 @@ test('for machines an entry stays as it was written, and what is no entry become
   });
 });
 
-test('what a service says that is no log entry is shown as it is, with its name', () => {
+test('a line of a service that is no log entry is shown as it is, with the name of the service', () => {
   expect(renderLogLine('pretty', 'worker', '{not json')).toBe('         worker  {not json');
 });
 
@@ -40,7 +40,7 @@ test("an error's stack is shown below its line", () => {
   );
 });
 
-test('what a caller sent is shown in the log of people, and does not drive their terminal', () => {
+test('the log for people escapes control characters of callers, so they do not drive the terminal', () => {
   const hostile = 'x\u001B[2J\u009B31m\ny';
   const shown = String.raw`x\u001b[2J\u009b31m\u000ay`;
   const entry = JSON.stringify({ msg: hostile, path: hostile, error: hostile });

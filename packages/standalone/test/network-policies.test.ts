@@ -162,7 +162,7 @@ test('an apply brings every file of the folder', () => {
   expect(resources.toSorted()).toEqual(files.toSorted());
 });
 
-test('what nobody spoke of is shut, both ways, for every pod of the namespace', () => {
+test('connections without a rule are shut, both ways, for every pod of the namespace', () => {
   for (const name of [...SERVICES, 'migrate']) {
     const pod = podOf(name);
     expect(isOpen(podIn('default'), pod, 8080, shut), name).toBe(false);
@@ -186,16 +186,16 @@ describe('into our pods', () => {
     expect(isOpen(monitoring, podOf(name), 9229, shut)).toBe(false);
   });
 
-  test('monitoring is where the autoscaler of workers asks it', () => {
+  test('the autoscaler of workers asks Prometheus in the namespace of monitoring', () => {
     expect(read('keda/worker.yaml')).toContain(`//prometheus.${monitoring.namespace}:`);
   });
 
-  test('a worker takes nothing else, not even from its own', () => {
+  test('a worker takes no other connections, not even from its own', () => {
     for (const other of [proxy, podOf('intake'), podOf('api'), podOf('worker'), podIn('default')])
       expect(isOpen(other, podOf('worker'), PORTS.worker, shut)).toBe(false);
   });
 
-  test('the API sends our own analytics to intake, and nothing else of ours calls a neighbour', () => {
+  test('the API sends our own analytics to intake, and the other services do not call a neighbour', () => {
     expect(isOpen(podOf('api'), podOf('intake'), PORTS.intake, open)).toBe(true);
     for (const [from, to] of [
       ['worker', 'intake'],
@@ -226,7 +226,7 @@ describe('out of our pods', () => {
         expect(isOpen(podOf(name), host(address), port, open), address).toBe(true);
   });
 
-  test.each(['intake', 'migrate'])('%s, which calls nobody, does not', (name) => {
+  test.each(['intake', 'migrate'])('%s does not reach the internet', (name) => {
     expect(isOpen(podOf(name), host('93.184.215.14'), 443, shut)).toBe(false);
   });
 
@@ -241,13 +241,13 @@ describe('out of our pods', () => {
     },
   );
 
-  test('no webhook leads to a pod of the cluster, whatever its address', () => {
+  test('no webhook leads to a pod of the cluster', () => {
     for (const pod of [proxy, monitoring, resolver, podIn('data')])
       for (const port of [80, 443, 8080, 9090])
         expect(isOpen(podOf('worker'), pod, port, shut)).toBe(false);
   });
 
-  test('but for the ports of the stores, until who applies it says where they are: the page says so too', () => {
+  test('a worker reaches the ports of the stores in any pod until the operator narrows the rule, as the page warns', () => {
     const reached = [5432, 6379, 26_379].filter((port) =>
       isOpen(podOf('worker'), podIn('data'), port, open),
     );
@@ -256,7 +256,7 @@ describe('out of our pods', () => {
     expect(page).toContain('so narrow that rule first');
   });
 
-  test('the metadata address is shut on every port, that of names too', () => {
+  test('the metadata address is shut on every port, the port of names included', () => {
     for (const port of [53, 80, 443, 5432, 6379])
       for (const protocol of ['TCP', 'UDP'])
         for (const name of [...SERVICES, 'migrate'])

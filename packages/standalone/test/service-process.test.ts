@@ -69,7 +69,7 @@ test('a service that ends before it was ready has failed to start, however long 
   await expect(service.ready).rejects.toThrow('intake did not start (exit 3): Redis is away');
 });
 
-test('a service that is told its environment later is told each time that it is started', async () => {
+test('a service that gets its environment later gets it at each start', async () => {
   const port = await findFreePort();
   const lines: string[] = [];
   const told = Promise.withResolvers<Record<string, string>>();
@@ -93,7 +93,7 @@ test('a service that is told its environment later is told each time that it is 
   await vi.waitFor(() => expect(lines.at(-1)).toBe('all is back'), WAIT);
 });
 
-test('a service that is never told its environment can be stopped', async () => {
+test('a service that never gets its environment can be stopped', async () => {
   const lines: string[] = [];
   const service = startService({
     name: 'all',

@@ -24,7 +24,7 @@ const listLoaded = (service: string): Promise<string[]> =>
   });
 
 test.for(['intake', 'worker', 'api'])(
-  'the %s loads neither the payment provider’s SDK, nor migrations, nor what traces are sent with before they are needed',
+  'the %s loads the payment provider’s SDK, migrations and the sender of traces only when it needs them',
   async (service) => {
     const loaded = await listLoaded(service);
     expect(loaded.some((url) => url.includes('/kysely/'))).toBe(true);

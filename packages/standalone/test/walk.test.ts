@@ -38,7 +38,7 @@ test('every step of the walk is found', () => {
   expect(files.length).toBeGreaterThan(20);
 });
 
-describe('is there, and its header names what is before and after it', () => {
+describe('each step is there, and its header names the steps before and after it', () => {
   test.each(files)('%s', (name) => {
     const path = join(ROOT, 'packages', name);
     expect(existsSync(path), name).toBe(true);

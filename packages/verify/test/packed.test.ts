@@ -59,7 +59,7 @@ for (const { file, version } of NODES)
     expect(JSON.parse(stdout)).toEqual([true, 'wrong_signature']);
   });
 
-test('has the licence, the types and the ports, and nothing of the monorepo', async () => {
+test('has the licence, the types and the ports, and no other file of the monorepo', async () => {
   const folder = join(project, 'node_modules/@sluice/verify');
   const files = await readdir(folder, { recursive: true, withFileTypes: true });
   expect(

@@ -67,7 +67,7 @@ describe('refused', () => {
     expect(whyRefused(headers, BODY, SECRET, now)).toBe('malformed_headers');
   });
 
-  test('what is older or newer than the tolerance, to the second', () => {
+  test('a delivery that is older or newer than the tolerance, to the second', () => {
     const at = (seconds: number, toleranceSeconds?: number) =>
       whyRefused(HEADERS, BODY, SECRET, {
         nowMs: SENT_AT_MS + seconds * 1000,
@@ -123,11 +123,14 @@ describe('under the names of Customer.io', () => {
   });
 });
 
-test.each([undefined, null])('a secret that is not set (%j) is said in a sentence', (secret) => {
-  expect(() => verifyDelivery(HEADERS, BODY, secret as unknown as string, now)).toThrow(
-    'the secret of the webhook is not set',
-  );
-});
+test.each([undefined, null])(
+  'a secret that is not set (%j) throws an error with a sentence',
+  (secret) => {
+    expect(() => verifyDelivery(HEADERS, BODY, secret as unknown as string, now)).toThrow(
+      'the secret of the webhook is not set',
+    );
+  },
+);
 
 // Security: with NaN no request would ever be too old.
 test.each([
@@ -165,7 +168,7 @@ describe('a mistake of the receiver throws a sentence of ours', () => {
     expect(ofHeaders(headers)).toThrow('the headers of the request are missing');
   });
 
-  test('null in the place of the options is none', () => {
+  test('null in the place of the options means the default options', () => {
     expect(verifyDelivery(HEADERS, BODY, SECRET, null as never)).toBe(false);
   });
 });

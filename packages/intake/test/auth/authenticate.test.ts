@@ -50,7 +50,7 @@ describe('credentials', () => {
     }
   });
 
-  test('a key that has passed its test here opens everything, also after reads that know nothing of it', () => {
+  test('a key that passed its test here opens its workspace until it is revoked, though reads list it as untested', () => {
     const tested = { ...pipelinesKey('new', 2), testCredentialId: '7' };
     const keys = ring(pipelinesKey('one', 1), tested);
     const workspaceOf = () => keys.authenticatePipelines(basic('new:'));
@@ -77,7 +77,7 @@ describe('credentials', () => {
   });
 
   // The write key of a web page is public, and blanks before it are allowed.
-  test('a key in thousands of long headers opens its workspace, and none of them is kept', () => {
+  test('a key in thousands of long headers opens its workspace, and intake keeps no header in memory', () => {
     const keys = ring(pipelinesKey('one', 1), trackKey('site', 'secret', 3));
     const headerOf = (text: string, n: number) => basic(text).replace(' ', ' '.repeat(10_000 + n));
     collectGarbage();
@@ -92,7 +92,7 @@ describe('credentials', () => {
     expect(keys.environmentIdOf(headerOf('one:', 1))).toBe(1);
   });
 
-  test('a Pipelines key with a password opens nothing', () => {
+  test('a Pipelines key with a password opens no workspace', () => {
     expect(ring(pipelinesKey('one', 1)).authenticatePipelines(basic('one:x')).outcome).toBe(
       'unknown',
     );
@@ -106,7 +106,7 @@ describe('credentials', () => {
     expect(keys.authenticateTrack(basic(':one')).outcome).toBe('unknown');
   });
 
-  test('a wrong API key with a known site id says whose site it was, for the issues log', () => {
+  test('a wrong API key with a known site id yields the workspace of that site, for the issues log', () => {
     const keys = ring(trackKey('site', 'secret', 3));
     expect(keys.authenticateTrack(basic('site:wrong'))).toEqual({
       outcome: 'unknown',
@@ -135,7 +135,7 @@ describe('credentials', () => {
     'Bearer b25lOg==',
     'Basic b25lOg== extra',
     'Digest x',
-  ])('the header %j opens nothing', (header) => {
+  ])('the header %j opens no workspace', (header) => {
     const keys = ring(pipelinesKey('one', 1), pipelinesKey('', 2));
     expect(keys.authenticatePipelines(header).outcome).toBe('unknown');
     expect(keys.authenticateTrack(header).outcome).toBe('unknown');

@@ -30,7 +30,7 @@ describe('a bucket', () => {
     expect(rates.refusedCount).toBe(2);
   });
 
-  test('says when a call will be taken, and takes it then', () => {
+  test('reports when it will take a call, and takes it then', () => {
     const slow = { perSecond: 1, windowSeconds: 5 };
     let bucket = { tokens: 0, atMs: 0 };
     const refused = takeToken(slow, bucket, 300);
@@ -46,7 +46,7 @@ describe('a bucket', () => {
     expect(limiter.take(2).isTaken).toBe(true);
   });
 
-  test('never lets more through than its burst and what has grown, whatever the clock does', () => {
+  test('never lets more calls through than its burst and its growth, also when the clock jumps', () => {
     const moments = fc.array(fc.integer({ min: -2_000, max: 2_000 }), { maxLength: 300 });
     const policies = fc.record({
       perSecond: fc.integer({ min: 1, max: 50 }),
@@ -75,7 +75,7 @@ describe('a bucket', () => {
   });
 });
 
-test('the limiter counts by a clock that is never set: a wall clock an hour back or ahead changes nothing', () => {
+test('the limiter counts by its monotonic clock alone, so setting the wall clock changes no count', () => {
   let nowMs = 0;
   const limiter = new RateLimiter({ perSecond: 10, windowSeconds: 1 }, () => nowMs);
   for (let n = 0; n < 10; n++) expect(limiter.take(1).isTaken).toBe(true);

@@ -64,7 +64,7 @@ test('keys grow old while they cannot be read, those known stay in force, and th
   expect(refresh.ageSeconds()).toBe(READ_MS / 1_000 + 1);
 });
 
-test('that a tested key cannot be saved keeps none from being revoked, and it is saved later', async () => {
+test('intake goes on reading keys while it cannot save a tested key, and saves that key later', async () => {
   const failures = { read: 0, save: Infinity };
   const { refresh, inForce, saved } = await start(failures);
   const tested = { environmentId: 1, credentialId: '7' };

@@ -20,7 +20,7 @@ test('a flood of wrong keys is one issue, one summary and exact counts', () => {
   expect(recorder.take(1)).toMatchObject([{ count: 1_001, environmentId: 0 }]);
 });
 
-test('a key that is not tested yet is an issue of its workspace that says so', () => {
+test('a key that is not tested yet is an issue of its workspace that names this reason', () => {
   const recorder = new UnauthorizedRecorder();
   recorder.record('pipelines.track', 7, { reason: 'untested_key', hint: 'newk' });
   recorder.record('pipelines.track', 7, { reason: 'not_in_force', hint: 'wron' });

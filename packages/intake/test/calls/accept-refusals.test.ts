@@ -4,7 +4,7 @@ import { readBody } from '../../src/calls/read-body.ts';
 import { createIntake, issuesOf, PIPELINES, TRACK } from '../support/intake-use-case.ts';
 
 describe('strict mode and the Track API', () => {
-  test('what is wrong is told and nothing is taken', async () => {
+  test('report the issues of a refused call and commit no operation of it', async () => {
     const { submit, committed } = createIntake();
     const outcome = await submit('pipelines.track', { userId: 'a' }, { isStrict: true });
     expect(outcome).toMatchObject({
@@ -18,7 +18,7 @@ describe('strict mode and the Track API', () => {
     expect(committed).toEqual([]);
   });
 
-  test('what strict mode and Track refused is recorded, counted by kind, with its source and credential', async () => {
+  test('record refused calls and count them by kind, with source and credential', async () => {
     const { submit, refusals } = createIntake();
     await submit('pipelines.track', { userId: 'a' }, { isStrict: true });
     await submit('pipelines.track', { userId: 'b' }, { isStrict: true });
@@ -67,7 +67,7 @@ describe('strict mode and the Track API', () => {
     expect(recorded.reduce((sum, { count }) => sum + count, 0)).toBe(5_000);
   });
 
-  test('strict mode refuses what permissive mode would put right later', async () => {
+  test('strict mode refuses values that permissive mode takes with an issue', async () => {
     const { submit, committed } = createIntake();
     const traits = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`t${n}`, n]));
     for (const [name, body] of [
@@ -129,7 +129,7 @@ describe('strict mode and the Track API', () => {
     expect(await outcomeOf(32_769)).toMatchObject({ outcome: 'rejected' });
   });
 
-  test('a body over 64 KB is told the bound of strict mode there', async () => {
+  test('in strict mode, the answer to a body over 64 KB names the limit of 32 KB', async () => {
     const { submit } = createIntake();
     const tooLarge = { isStrict: true, body: { outcome: 'too-large' } } as const;
     expect(await submit('pipelines.track', {}, tooLarge)).toMatchObject({

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Body } from '../../src/calls/read-body.ts';
 import { createIntake, issuesOf } from '../support/intake-use-case.ts';
 
-describe('what is accepted', () => {
+describe('an accepted call', () => {
   test('is committed under the workspace of its credentials, with the time of intake', async () => {
     const { submit, committed } = createIntake();
     expect(await submit('pipelines.track', { userId: 'a', event: 'bought' })).toEqual({
@@ -42,7 +42,7 @@ describe('permissive mode', () => {
     ]);
   });
 
-  test('a missing field is recorded, and nothing else is stored', async () => {
+  test('a call that lacks a required field stores the issue alone', async () => {
     const { submit, committed } = createIntake();
     expect(await submit('pipelines.group', { userId: 'a' })).toEqual({ outcome: 'accepted' });
     expect(committed).toMatchObject([
@@ -60,7 +60,7 @@ describe('permissive mode', () => {
     expect(issuesOf(committed)).toMatchObject([{ count: 1_000, issue: { code: 'required' } }]);
   });
 
-  test('wrong credentials are answered as accepted, store nothing, and are counted', async () => {
+  test('a call with wrong credentials is answered as accepted and counted, and stores no operation', async () => {
     const { submit, committed, unauthorized } = createIntake();
     const outcome = await submit(
       'pipelines.track',
@@ -107,7 +107,7 @@ describe('the live tail', () => {
     return { tail, told: published, asked };
   };
 
-  test('a watched call is told: what was taken of it and what was wrong', async () => {
+  test('intake publishes the accepted and the refused items of a tailed call', async () => {
     const { tail, told: published } = tailed();
     const { submit } = createIntake({ tail });
     const batch = {
@@ -123,7 +123,7 @@ describe('the live tail', () => {
     ]);
   });
 
-  test('what is not durable is never told as accepted', async () => {
+  test('a call that intake did not commit is published as overloaded or refused', async () => {
     const { tail, told: published } = tailed();
     await createIntake({ tail, isBrokerAway: true }).submit('pipelines.track', {
       userId: 'a',
@@ -133,7 +133,7 @@ describe('the live tail', () => {
     expect(published.map(({ outcome }) => outcome)).toEqual(['overloaded', 'refused']);
   });
 
-  test('of a workspace that nobody watches nothing is made or told', async () => {
+  test('intake asks whether a workspace has a tail, and publishes no call of a workspace without one', async () => {
     const { tail, told: published, asked } = tailed();
     await createIntake({ tail }).submit('track.v1.event', { name: 'x' });
     expect(asked).toEqual([2]);

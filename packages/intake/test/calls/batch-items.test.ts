@@ -196,7 +196,7 @@ test('an item is measured without its white space, and an escape as one byte', a
   expect(found.operations).toHaveLength(2);
 });
 
-test('what a batch has beside its items is bounded, and the calls in it are counted', async () => {
+test('a batch with over 64 KB beside its items is too large, and the issue counts its calls', async () => {
   const body = Buffer.from(`{"context":"${'x'.repeat(64 * KB)}","batch":[${item('')},{}]}`);
   expect((await readInTurns(PIPELINES, body)).issues).toMatchObject([
     {

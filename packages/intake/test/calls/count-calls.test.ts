@@ -24,7 +24,7 @@ describe('the calls of a batch that is not kept', () => {
     ['deflate', deflateSync],
     ['deflate', deflateRawSync],
   ] as const)(
-    'are counted where it is compressed (%s), up to 16 MB',
+    'are counted in turns if it is compressed (%s), up to 16 MB',
     async (encoding, compress) => {
       const one = JSON.stringify({ type: 'track', pad: 'x'.repeat(1_000) });
       let turnCount = 0;

@@ -125,7 +125,7 @@ test('a simple call is answered once it is durable', async () => {
   expect(flushes[0]?.isAtomic).toBe(false);
 });
 
-test('what takes the fast path and the slow path keeps one order on each shard', async () => {
+test('calls of the fast path and of the slow path keep one order on each shard', async () => {
   const { parse: fastPath, accept, flushes } = createIntake();
   const people = Array.from({ length: 40 }, (_, index) => `user-${index}`);
   const batchOf = (round: number) => ({ batch: people.map((id) => track(id, `${round}`)) });
@@ -164,7 +164,7 @@ test('a batch that spans commit batches of one shard is committed together, each
   });
 });
 
-test('a batch is committed together where it spans shards, and only there', async () => {
+test('a batch is committed in one transaction only if it spans shards', async () => {
   const { parse: fastPath, flushes } = createIntake();
   for (const people of [
     ['u', 'u'],
@@ -185,7 +185,7 @@ test('in strict mode 32 KB are taken', async () => {
   });
 });
 
-test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
+test('ids of events never repeat, also if the clock advances between two reads', async () => {
   let looks = 0;
   const { parse: fastPath, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
   const batch = { batch: Array.from({ length: 3 }, () => track('u', 'e')) };
@@ -199,13 +199,13 @@ test('ids of events never come twice, also where the clock goes on between two l
   expect(new Set(ids).size).toBe(12);
 });
 
-test('what cannot be made durable is told, and so is that too much waits', async () => {
+test('a call is answered as overloaded if the broker is away or too many bytes wait', async () => {
   const overloaded = { outcome: { outcome: 'overloaded', retryAfterSeconds: 7 } };
   await expect(createIntake({ isBrokerAway: true }).parse(call)).resolves.toEqual(overloaded);
   await expect(createIntake({ pendingSizeBytesMax: 10 }).parse(call)).resolves.toEqual(overloaded);
 });
 
-test('a workspace beyond its rate is told so, and what is declined is not counted', async () => {
+test('the fast path answers a workspace beyond its rate as rate-limited, and a declined call uses up no rate', async () => {
   const { parse: fastPath, flushes } = createIntake({
     rateLimiter: new RateLimiter({ perSecond: 1, windowSeconds: 2 }, () => 0),
   });
@@ -221,7 +221,7 @@ test('a workspace beyond its rate is told so, and what is declined is not counte
 
 test.each([
   ['a key in the body', { authorization: '' }],
-  ['credentials that open nothing', { authorization: basic('other') }],
+  ['credentials that open no workspace', { authorization: basic('other') }],
   ['a key that is only tested', { authorization: basic('new key') }],
   ['a call of another kind', { name: 'pipelines.page' }],
   ['an API of another kind', { name: 'track.v1.anonymous_event' }],
@@ -230,7 +230,7 @@ test.each([
     'strict mode and more than 32 KB',
     { isStrict: true, bytes: Buffer.from(JSON.stringify(call).padEnd(32_769)) },
   ],
-])('with %s it is declined, and nothing has happened', (_, overrides) => {
+])('with %s the fast path declines the call and commits no operation', (_, overrides) => {
   const { parse: fastPath, flushes } = createIntake();
   expect(fastPath(call, overrides)).toBeUndefined();
   expect(flushes).toEqual([]);

@@ -97,7 +97,7 @@ test('a fault beside the messages refuses all of them: no result would be its', 
   });
 });
 
-test('a thousand messages of ninety values are read; a body of nothing but brackets is not', () => {
+test('a thousand messages of ninety values are read; a body of 300,000 empty lists is too large', () => {
   const payload = Object.fromEntries(Array.from({ length: 88 }, (_, key) => [`k${key}`, key]));
   const messages = Array.from({ length: 1_000 }, () => ({ event_type: 'a', payload }));
   const read = (text: string) => readLargeBody(Buffer.from(text), publishCall()).outcome;
@@ -105,7 +105,7 @@ test('a thousand messages of ninety values are read; a body of nothing but brack
   expect(read(`{"messages":[${'[],'.repeat(300_000)}[]]}`)).toBe('too-large');
 });
 
-test('where no message is right the call is refused and nothing is committed', async () => {
+test('if every message is wrong, the call is refused and commits no operation', async () => {
   const { committed, status, body } = await published({ messages: [{ payload: {} }] });
   expect(committed).toEqual([]);
   expect({ status, body }).toMatchObject({ status: '400 Bad Request', body: { errors: [{}] } });
@@ -125,14 +125,14 @@ test('a message that is not on disk is answered so, for its sender to send it ag
   expect(await submit('publish', GOOD)).toEqual({ outcome: 'overloaded', retryAfterSeconds: 7 });
 });
 
-test('a write key, which stands in pages, publishes nothing', async () => {
+test('publish refuses a write key, which is public in pages', async () => {
   const { submit, committed } = createIntake();
   const outcome = await submit('publish', GOOD, { authorization: PIPELINES });
   expect(outcome).toEqual({ outcome: 'unauthorized' });
   expect(committed).toEqual([]);
 });
 
-test('a payload that does not fit its schema is told with its place, in a list and alone', async () => {
+test('the answer names the place of a payload that does not fit its schema, in a list and alone', async () => {
   const read = readSchema({ required: ['total'] });
   if (read.outcome === 'refused') throw new Error(read.message);
   const { schema } = read;

@@ -26,7 +26,7 @@ describe('plain bodies', () => {
     expect(readBody(bytes('{"name":"\\ud800"}'))).toMatchObject({ hasEscapes: true });
   });
 
-  test('no body is no error: some calls have none', () => {
+  test('an empty body is read as no value, because some calls have no body', () => {
     expect(readBody(new Uint8Array())).toEqual({
       outcome: 'read',
       value: undefined,
@@ -42,7 +42,7 @@ describe('plain bodies', () => {
     ['a cut sequence', [0xe2, 0x82]],
     ['a character of latin-1', [0xfc]],
   ])(
-    '%s is marked in its text, so that it can be no identifier, and told by its place',
+    '%s is marked in its text, so that it can be no identifier, and reported with its place',
     (_, wrong) => {
       const body = Buffer.concat([
         Buffer.from('{"a":["'),
@@ -60,7 +60,7 @@ describe('plain bodies', () => {
     },
   );
 
-  test('characters that stand for nothing stay what they are, beside wrong bytes too', () => {
+  test('noncharacters and U+FFFD stay as they are, beside wrong bytes too', () => {
     const sent = '\ufdd0\ufffd\ufdd1';
     const body = Buffer.concat([
       Buffer.from(`{"a":"${sent}","b":"`),
@@ -77,7 +77,7 @@ describe('plain bodies', () => {
     });
   });
 
-  test('what is wrong with JSON is told without repeating what was sent', () => {
+  test('the message names the fault of invalid JSON and does not repeat the body', () => {
     const secret = 'card 4242424242424242';
     const found = readBody(bytes(`{"note": ${secret}}`));
     expect(found.outcome).toBe('invalid-json');
@@ -109,15 +109,12 @@ describe('compressed bodies', () => {
     ['gzip', gzipSync(text)],
     ['deflate', deflateSync(text)],
     ['deflate', deflateRawSync(text)],
-  ] as const)(
-    'bytes behind the end of %s are refused, whatever they are',
-    async (encoding, body) => {
-      for (const rest of [Buffer.from('{}'), Buffer.alloc(1), Buffer.alloc(512)]) {
-        const inflated = await inflateBody(Buffer.concat([body, rest]), encoding, 10_000);
-        expect(inflated).toMatchObject({ outcome: 'invalid-encoding' });
-      }
-    },
-  );
+  ] as const)('any bytes behind the end of %s are refused', async (encoding, body) => {
+    for (const rest of [Buffer.from('{}'), Buffer.alloc(1), Buffer.alloc(512)]) {
+      const inflated = await inflateBody(Buffer.concat([body, rest]), encoding, 10_000);
+      expect(inflated).toMatchObject({ outcome: 'invalid-encoding' });
+    }
+  });
 
   test('gzip may have several members, empty ones too', async () => {
     const empty = gzipSync('');
@@ -143,13 +140,13 @@ describe('compressed bodies', () => {
   });
 });
 
-test('content encodings are recognised whatever their case', () => {
+test('content encodings are recognised in lower and upper case', () => {
   expect(
     ['', 'identity', 'GZIP', 'x-gzip', ' deflate ', 'br', 'gzip, gzip'].map(readContentEncoding),
   ).toEqual(['identity', 'identity', 'gzip', 'gzip', 'deflate', 'unsupported', 'unsupported']);
 });
 
-test('empty members and identity in a list of codings say nothing', () => {
+test('empty members and identity in a list of codings are ignored', () => {
   expect(
     [
       'gzip,',

@@ -39,7 +39,7 @@ test('beyond that it is not, until time has passed', () => {
   expect(countFound(looks, 16)).toBeGreaterThan(0);
 });
 
-test('a sender of nothing but repeated keys costs no more', () => {
+test('a sender whose bodies all repeat a key costs no more than the budget', () => {
   const { looks, clock } = looksAt();
   let foundCount = 0;
   for (let step = 0; step < 1_000; step++) {
@@ -52,7 +52,7 @@ test('a sender of nothing but repeated keys costs no more', () => {
   expect(foundCount).toBeGreaterThan(foundCountMax / 2);
 });
 
-test('what is saved up is four seconds at most, so a longer body is never looked at', () => {
+test('the budget saves up four seconds at most, so a longer body is never searched', () => {
   const { looks, clock } = looksAt();
   clock.nowMs += 3_600_000;
   expect(looks.mayRepeatKey(repeating(SAVED_BYTES_MAX + 1))).toBe(false);

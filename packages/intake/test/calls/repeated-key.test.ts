@@ -31,7 +31,7 @@ const { value } = fc.letrec<{ value: string; object: string; list: string }>((ti
 
 const repeats = (text: string): boolean => findRepeatedKeys(text, undefined).size > 0;
 
-test('whatever has a key twice is found, and what has none and no escape in a key is not', () => {
+test('each object with a repeated key is found; an object without a repeated or escaped key is not', () => {
   fc.assert(
     fc.property(value, (text) => {
       JSON.parse(text);

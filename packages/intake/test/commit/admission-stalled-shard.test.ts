@@ -40,7 +40,7 @@ function openQueues() {
   };
 }
 
-test('workers that come back but for one shard catch up without it: then nobody is admitted freely any more', async () => {
+test('workers that come back but for one shard catch up without it, and then calls wait for admission again', async () => {
   const queues = openQueues();
   await queues.pass(1_000, () => true);
   expect(queues.isOpen()).toBe(false);

@@ -135,7 +135,7 @@ test('beside a flood of any number of connections the call of another workspace 
   }
 });
 
-test('what waits is not lost and keeps its order, also when its workspace begins and ends to send much', async () => {
+test('waiting calls are answered in order and all applied, also when their workspace starts and stops flooding', async () => {
   const world = openWorld();
   const answered: number[] = [];
   let sent = 0;
@@ -170,7 +170,7 @@ test('the only workspace of an installation, and the only one that sends, do not
   }
 });
 
-test('one that was quiet for ten seconds wants nothing', async () => {
+test('a flood does not wait for a workspace that was quiet for ten seconds', async () => {
   const world = openWorld();
   world.other();
   await world.pass(10_002);
@@ -193,7 +193,7 @@ test('two that send much take turns', async () => {
   expect(ofOther / turns.length).toBeLessThan(0.65);
 });
 
-test('where workers apply nothing, calls are answered all the same, and nothing waits for them', async () => {
+test('while workers stand still, calls are answered without waiting; once workers are back, calls wait again', async () => {
   const world = openWorld();
   world.other();
   let answeredCount = 0;
@@ -208,7 +208,7 @@ test('where workers apply nothing, calls are answered all the same, and nothing 
   expect(world.batcher.lineOperationCount).toBeGreaterThan(0);
 });
 
-test('workers who are at what was queued before are at work: nothing more is put behind that', async () => {
+test('while workers work on batches queued earlier, intake keeps the calls of a flood waiting', async () => {
   const world = openWorld();
   // Alone: 60 batches, 6 s of work.
   for (let call = 0; call < 1_200; call++) world.flood();
@@ -219,7 +219,7 @@ test('workers who are at what was queued before are at work: nothing more is put
   expect(world.batcher.lineOperationCount).toBeGreaterThan(50 * BATCH_COUNT);
 });
 
-test('a broker that does not answer has nobody wait, and what goes to the disk is not waited for', async () => {
+test('calls do not wait if the broker is silent, or if it stages batches, or if they go to the disk', async () => {
   for (const act of ['leave', 'keepOnDisk', 'stage'] as const) {
     const world = openWorld();
     world.other();
@@ -232,7 +232,7 @@ test('a broker that does not answer has nobody wait, and what goes to the disk i
   }
 });
 
-test('who would wait for longer than five seconds is refused; another one is not', async () => {
+test('a workspace whose calls would wait longer than five seconds is refused; another workspace is not', async () => {
   const world = openWorld({ perMs: 1 });
   world.other();
   await world.pass(20);
@@ -249,7 +249,7 @@ test('who would wait for longer than five seconds is refused; another one is not
 
 // A busy sender, at half of the workers' speed, beside one who sends a call now and then.
 test.each([500, 1_500, 2_500, 30_000])(
-  'workers that are away for %d ms and then catch up have nobody refused',
+  'intake takes every call while workers are away for %d ms and then catch up',
   async (awayMs) => {
     const world = openWorld();
     let refusedCount = 0;
@@ -281,7 +281,7 @@ test('a batch beside a flood is taken: it waits behind as much of each line, not
   expect(refusedCount).toBeGreaterThan(0);
 });
 
-test('a shard that stands still does not hold up what goes to the others', async () => {
+test('a shard that stands still does not delay the calls of the other shards', async () => {
   let nowMs = 0;
   const stuckShard = 0;
   let queued = new Set<string>();
@@ -311,7 +311,7 @@ test('a shard that stands still does not hold up what goes to the others', async
   expect(admittedCount).toBeGreaterThan(50_000);
 });
 
-test('a stop waits for nobody to be admitted', async () => {
+test('a stop answers waiting calls without waiting for their admission', async () => {
   const world = openWorld();
   world.other();
   let answeredCount = 0;

@@ -35,7 +35,7 @@ describe('a flush', () => {
     },
   );
 
-  test('has what its oldest call has left of the deadline, not the whole of it', async () => {
+  test('has the rest of the deadline of its oldest call, not a whole deadline', async () => {
     const deadlineMs = 60_000;
     const committer = world.start(undefined, deadlineMs);
     world.broker.mode = 'hanging';
@@ -44,7 +44,7 @@ describe('a flush', () => {
     expect(world.diskBuffer.commitBatchCount).toBe(1);
   });
 
-  test('waits no longer than the deadline where the clock went back since its calls came', async () => {
+  test('waits no longer than the deadline if the clock went back since its calls came', async () => {
     const committer = world.start();
     world.broker.mode = 'hanging';
     expect(await committer.commit(flush('a'), false, world.nowMs + 3_600_000, OWNERS)).toBe(
@@ -75,7 +75,7 @@ describe('a flush', () => {
     expect(unique(world.broker.added)).toEqual(['a', 'b']);
   });
 
-  test('of several shards, where these have no common transaction, outlives a process that dies in between', async () => {
+  test('of shards without a common transaction stays on the disk until all have it, so a crash cannot lose it', async () => {
     const first = world.start();
     world.broker.isAtomicAcrossShards = false;
     await first.commit(flush('a'), true, world.nowMs, OWNERS);
@@ -88,7 +88,7 @@ describe('a flush', () => {
     expect(world.broker.added).toEqual(['a', 'b']);
   });
 
-  test('of several shards is added again where only some of them confirmed it', async () => {
+  test('is added again if only some of its shards confirmed it', async () => {
     const committer = world.start();
     world.broker.isAtomicAcrossShards = false;
     world.broker.mode = 'refusing';
@@ -149,7 +149,7 @@ describe('a flush', () => {
     expect(world.broker.added).toEqual(['a', 'c']);
   });
 
-  test('is refused when the disk takes none, and the broker is asked again at the next', async () => {
+  test('is refused if the disk is full, and the next flush goes to the broker again', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
     vi.spyOn(world.diskBuffer, 'append').mockImplementation(() => {
@@ -163,7 +163,7 @@ describe('a flush', () => {
     expect(world.broker.added).toEqual(['b']);
   });
 
-  test('that must wait for what other intakes have on their disks is staged, and that is enough', async () => {
+  test('that must wait for batches on the disks of other intakes is staged, and its own disk stays empty', async () => {
     const committer = world.start();
     world.broker.heldBack = ['held'];
     expect(await committer.commit(flush('a'), false, world.nowMs, OWNERS)).toBe('stage');

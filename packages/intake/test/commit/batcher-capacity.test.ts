@@ -73,7 +73,7 @@ test('more than the pending limit is refused at once, and capacity comes back wi
   await batcher.drain();
 });
 
-test('what the broker has makes room for the next commit batch; what is only in the disk buffer is never overwritten', async () => {
+test('a commit batch in the broker frees its buffer for reuse; one in the disk buffer alone is never overwritten', async () => {
   const broker = createBroker();
   const batcher = createBatcher({ commit: broker.commit });
   const flushOf = async (eventId: string, committedTo: CommittedTo) => {

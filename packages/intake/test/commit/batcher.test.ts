@@ -22,7 +22,7 @@ describe('group commit', () => {
     expect(answers).toEqual(['committed']);
   });
 
-  test('one flush is in flight; what arrives meanwhile is the next one, whole and in order', async () => {
+  test('one flush is in flight; calls that arrive meanwhile are the next one, whole and in order', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });
     let arrival = broker.arrival();
@@ -39,7 +39,7 @@ describe('group commit', () => {
     expect(broker.flushes).toHaveLength(2);
   });
 
-  test('a flush says when its oldest call arrived, also of those that waited for the one before', async () => {
+  test('a flush carries the arrival time of its oldest call, also if calls waited for the flush before', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });
     let arrival = broker.arrival();
@@ -101,7 +101,7 @@ describe('group commit', () => {
     await batcher.drain();
   });
 
-  test('a flush is one transaction where a call in it spans shards, and only there', async () => {
+  test('a flush is one transaction only if a call in it spans shards', async () => {
     const flushes: boolean[] = [];
     const batcher = createBatcher({
       commit: (_, isAtomic) => {
@@ -151,7 +151,7 @@ describe('group commit', () => {
     expect(ended).toEqual(['committed']);
   });
 
-  test('a flush that was not made durable is told to its callers, and the next one is tried', async () => {
+  test('the callers of a flush that fails are answered as unavailable, and the next flush is tried', async () => {
     const answers: CommitOutcome[] = [];
     let commitCount = 0;
     const batcher = createBatcher({
@@ -176,7 +176,7 @@ describe('group commit', () => {
     expect(answers).toEqual(['first', 'second']);
   });
 
-  test('what one call brought keeps its order on each shard, among calls before and after it', async () => {
+  test('the operations of a call keep their order on each shard, among the calls before and after it', async () => {
     const committed: ShardCommitBatch[] = [];
     const batcher = createBatcher({
       commit: (commitBatches) => {

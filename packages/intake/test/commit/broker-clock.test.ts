@@ -29,7 +29,7 @@ beforeEach(() => {
   aheadMs = AHEAD_MS;
 });
 
-test('is not known before the broker has answered, and nothing is waited for', () => {
+test('the time of the broker is unknown before its first answer, and calls do not wait for it', () => {
   const clock = open();
   expect(clock.latest()).toBeUndefined();
   expect(clock.waitMs()).toBe(0);

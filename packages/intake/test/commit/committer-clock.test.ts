@@ -14,7 +14,7 @@ afterEach(() => world.close());
 const now = () => world.nowMs + world.setByMs;
 
 test.each(SET_BY)(
-  'the time after which to come again is that of the outage, though the clock was set by %i ms',
+  'Retry-After follows the outage, though the clock was set by %i ms',
   async (setByMs) => {
     const committer = world.start();
     world.broker.mode = 'refusing';
@@ -26,7 +26,7 @@ test.each(SET_BY)(
 );
 
 test.each(SET_BY)(
-  'the time after which to come again is that of the drain, though the clock was set by %i ms',
+  'Retry-After follows the drain, though the clock was set by %i ms',
   async (setByMs) => {
     const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
     const committer = world.start(100 * sizeBytes);

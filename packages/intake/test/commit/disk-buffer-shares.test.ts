@@ -56,13 +56,13 @@ test('one workspace leaves the last share of the file to others; alone it takes 
   alone.close();
 });
 
-test('while nothing is in it, calls go to the broker and need none of it', () => {
+test('an empty disk buffer has capacity for any call, because calls go to the broker', () => {
   const diskBuffer = openIn(makeDirectory(), 100);
   expect(diskBuffer.hasCapacityFor(1, 1_000_000, 1_000_000)).toBe(true);
   diskBuffer.close();
 });
 
-test('requests that wait count as what they will take', () => {
+test('waiting requests count with the size that they will take on the disk', () => {
   const diskBuffer = openIn(makeDirectory());
   diskBuffer.append(flushOf(2_000), new Map([[1, 1_000]]), 1);
   // Twice its size on disk: 2,050 are there, 2,700 of its own wait, and the others' 2,000.
@@ -86,7 +86,7 @@ test('the next process knows whose bytes were left, also in the file of another 
   next.close();
 });
 
-test('what an earlier version wrote is nobody’s, and what it deleted is forgotten', () => {
+test('a flush of an earlier version counts for no workspace, and a flush that it deleted is forgotten', () => {
   const directory = makeDirectory();
   const before = openIn(directory);
   before.append(flushOf(100), new Map([[1, 10]]), 1);
@@ -101,7 +101,7 @@ test('what an earlier version wrote is nobody’s, and what it deleted is forgot
   after.close();
 });
 
-test('whatever is appended and deleted, all of it is somebody’s', () => {
+test('after any appends and deletions, the sizes of all owners add up to the size of the disk buffer', () => {
   fc.assert(
     fc.property(
       fc.array(

@@ -63,7 +63,7 @@ describe('the disk buffer', () => {
     expect(second.oldestAtMs()).toBe(5);
   });
 
-  test('what was appended meanwhile stays behind when the oldest are deleted', () => {
+  test('keeps a flush that was appended meanwhile when the oldest are deleted', () => {
     const diskBuffer = open();
     diskBuffer.append(flush('a'), NOBODY, 1);
     const oldest = diskBuffer.readOldest(10, 1_000_000);
@@ -82,7 +82,7 @@ describe('the disk buffer', () => {
     expect(diskBuffer.readOldest(1, 1)).toHaveLength(1);
   });
 
-  test('over the limit it takes nothing, and takes again once there is capacity', () => {
+  test('refuses flushes over its limit, and takes them again once it has capacity', () => {
     const diskBuffer = open({ sizeBytesMax: 150 });
     expect(diskBuffer.append(flush('a'), NOBODY, 1)).toBeDefined();
     expect(diskBuffer.append(flush('b'), NOBODY, 1)).toBeDefined();
@@ -93,7 +93,7 @@ describe('the disk buffer', () => {
     expect(idsOf(diskBuffer)).toEqual(['b', 'c']);
   });
 
-  test('what two processes left is in the order of their times, whichever file it was in', () => {
+  test('returns the flushes that two processes left in the order of their times, from both files', () => {
     const first = open();
     const second = open();
     const ids = [first.id, second.id];
@@ -155,7 +155,7 @@ describe('the disk buffer', () => {
     expect(diskBuffer.sizeBytes).toBe(kept?.sizeBytes);
   });
 
-  test('a full disk takes nothing and breaks nothing', () => {
+  test('stays as it is if the full disk refuses a flush, and keeps a later one', () => {
     close(open());
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
     database.exec('pragma max_page_count = 8');
@@ -170,7 +170,7 @@ describe('the disk buffer', () => {
     expect(idsOf(diskBuffer)).toEqual(['a', 'c']);
   });
 
-  test('two processes never share a file; what both left is taken over by the next start', () => {
+  test('two processes never share a file, and the next start takes over the flushes of both', () => {
     const first = open();
     const second = open();
     first.append(flush('a'), NOBODY, 1);
@@ -185,7 +185,7 @@ describe('the disk buffer', () => {
     expect(open().isEmpty).toBe(true);
   });
 
-  test('another installation in the same folder gets nothing of ours', () => {
+  test('installations in the same folder have separate files and read only their own flushes', () => {
     const ours = open();
     ours.append(flush('a'), NOBODY, 1);
     close(ours);
@@ -202,7 +202,7 @@ describe('the disk buffer', () => {
     expect(statSync(join(directory, 'sluice-test-0.sqlite')).size).toBeLessThan(100_000);
   });
 
-  test('a damaged file stops the start and says what to do', () => {
+  test('a damaged file stops the start, and the error names the file and the remedy', () => {
     writeFileSync(join(directory, 'sluice-test-0.sqlite'), 'no database'.repeat(1_000));
     expect(() => open()).toThrow(
       expect.objectContaining({
@@ -212,7 +212,7 @@ describe('the disk buffer', () => {
     );
   });
 
-  test('a file of a later version stops the start: it is not read as what it is not', () => {
+  test('a file of a later version stops the start, and the error names its format', () => {
     close(open());
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
     database.exec('pragma user_version = 2');

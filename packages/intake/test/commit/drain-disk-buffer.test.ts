@@ -54,17 +54,20 @@ describe('the drain', () => {
     ]);
   });
 
-  test.each([false, true])('marks what comes too late for its place: %s', async (isLate) => {
-    const committer = world.start();
-    world.broker.mode = 'refusing';
-    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
-    world.lease.isLate = isLate;
-    world.broker.mode = 'up';
-    await world.untilEmpty();
-    expect(world.broker.staged.map(({ text }) => text.includes('"isReplayed":true'))).toEqual([
-      isLate,
-    ]);
-  });
+  test.each([false, true])(
+    'marks a flush that comes too late for its place: %s',
+    async (isLate) => {
+      const committer = world.start();
+      world.broker.mode = 'refusing';
+      await committer.commit(flush('a'), false, world.nowMs, OWNERS);
+      world.lease.isLate = isLate;
+      world.broker.mode = 'up';
+      await world.untilEmpty();
+      expect(world.broker.staged.map(({ text }) => text.includes('"isReplayed":true'))).toEqual([
+        isLate,
+      ]);
+    },
+  );
 
   test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
     const committer = world.start();
@@ -87,7 +90,7 @@ describe('the drain', () => {
     expect(unique(world.broker.added)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('begins with what an earlier process left, before anything new', async () => {
+  test('moves the flushes of an earlier process before new ones', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
     await committer.commit(flush('a'), false, world.nowMs, OWNERS);
@@ -111,7 +114,7 @@ describe('the drain', () => {
     expect(world.broker.attempts).toEqual(['a', 'b,c']);
   });
 
-  test('is left to the next start where a stop would take too long', async () => {
+  test('is left to the next start if a stop would take too long', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
     for (const id of ['a', 'b', 'c', 'd'])
@@ -126,7 +129,7 @@ describe('the drain', () => {
     expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {
+  test('a stop moves every flush to the broker if the broker is there', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';
     for (const id of ['a', 'b', 'c', 'd'])

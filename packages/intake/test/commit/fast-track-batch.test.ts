@@ -13,7 +13,7 @@ describe('a batch', () => {
     ['behind its items', { batch: [item()], sentAt: '2026-11-20T01:00:00Z' }],
     ['before its items', { sentAt: '2026-11-20T01:00:00Z', batch: [item()] }],
     [
-      'and some items say their own',
+      'and some items have their own',
       { batch: [item({ sentAt: '2026-11-20T02:00:00Z' }), item()], sentAt: '2026-11-20T01:00:00Z' },
     ],
     [
@@ -21,7 +21,7 @@ describe('a batch', () => {
       { batch: [item({ timestamp: undefined }), item()], sentAt: '2026-11-20T01:00:00Z' },
     ],
     ['which is off by years', { batch: [item()], sentAt: '2020-11-20T01:00:00Z' }],
-  ])('that says when it was sent %s corrects the times of its items', (_, body) => {
+  ])('with a time of sending %s corrects the times of its items', (_, body) => {
     expect(isParsedAlike(bytesOf(JSON.stringify(body)), 'batch')).toBe(true);
   });
 
@@ -75,7 +75,7 @@ describe('a batch', () => {
     '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[{"type":"track","userId":"v","event":"f"}]}',
   ])('%s is declined', (body) => expect(isParsedAlike(bytesOf(body), 'batch')).toBe(false));
 
-  test('that is as large as it may be fits, whatever is in it', () => {
+  test('of the largest allowed size fits into the memory of the parser', () => {
     const items = Array.from({ length: 2_500 }, (_, index) =>
       item({
         userId: `${index}`.padEnd(150, 'u'),

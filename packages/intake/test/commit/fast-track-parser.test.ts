@@ -162,7 +162,7 @@ test.each([
   ['track', trackCall, 6_000],
   ['batch', trackBatch, 3_000],
 ] as const)(
-  'whatever a client sends is declined, or read as the slow path reads it: %s',
+  'any body of a client is declined, or read as the slow path reads it: %s',
   (kind, bodies, numRuns) => {
     let parsedCount = 0;
     fc.assert(
@@ -180,7 +180,7 @@ test.each([
   },
 );
 
-test('ids of events go up and never come twice, whatever the clock does', () => {
+test('ids of events rise and never repeat, also when the clock stands still or goes back', () => {
   let nowMs = AT_MS;
   const own = new FastTrackParser();
   const batch = bytesOf(

@@ -93,7 +93,7 @@ test('a flush is kept as soon as the broker knows of it', async () => {
 
 test.each([
   ['refuses', () => Promise.reject(new Error('away'))],
-  ['says nothing', () => new Promise<Standing>(() => undefined)],
+  ['stays silent', () => new Promise<Standing>(() => undefined)],
 ])('while the broker %s, a flush is kept when the lease has ended', async (_, away) => {
   await start();
   nowMs += 100;
@@ -107,7 +107,7 @@ test.each([
   expect(state.isAllowed).toBe(true);
 });
 
-test('once the lease has ended, nothing is waited for', async () => {
+test('once the lease has ended, a flush is kept at once', async () => {
   await start();
   nowMs += LEASE_MS;
   answer = () => new Promise(() => undefined);
@@ -130,7 +130,7 @@ test('the lease counts from the sending, by the least that the broker’s clock 
   expect(reports.at(-1)?.leaseEndMs).toBe(sentAtMs + AHEAD_MS - 10 + LEASE_MS);
 });
 
-test('what is renewed without an answer counts too: the broker may have it', async () => {
+test('a renewal without an answer counts too, because the broker may have it', async () => {
   let renewals = 0;
   answer = () => Promise.resolve(standing({ isClear: true }));
   renew = () => (++renewals === 1 ? Promise.resolve(true) : new Promise(() => undefined));
@@ -143,7 +143,7 @@ test('what is renewed without an answer counts too: the broker may have it', asy
   expect(waits.at(-1)?.durationMs).toBe(LEASE_MS);
 });
 
-test('a report that comes later tells what is true later: one is sent after another', async () => {
+test('reports are sent one after another, so a later report has the later state', async () => {
   await start();
   let end: (standing: Standing) => void = () => undefined;
   answer = () => new Promise((resolve) => (end = resolve));
@@ -175,7 +175,7 @@ test('a time is the broker’s, and a flush is answered when it has passed; befo
   await passed;
 });
 
-test('what the broker had given up, or never knew, is late until the disk is empty', async () => {
+test('a flush that the broker gave up, or never knew, is late until the disk is empty', async () => {
   await start();
   expect(lease.isLate).toBe(false);
   firstWrittenAtMs = 1;

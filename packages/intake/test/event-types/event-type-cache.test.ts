@@ -53,7 +53,7 @@ test('only workspaces whose types have changed are read again', async () => {
   expect(cache.ofWorkspace(1)).toBeUndefined();
 });
 
-test('an archived type is known as such, whether it has a schema or none', () => {
+test('an archived type is known as archived, with and without a schema', () => {
   const cache = new EventTypeCache();
   const archived = { isArchived: true };
   cache.put(
@@ -68,7 +68,7 @@ test('an archived type is known as such, whether it has a schema or none', () =>
   expect(cache.ofWorkspace(1)?.('c')).toBeUndefined();
 });
 
-test('a schema that this version cannot read refuses nothing, and is read once', () => {
+test('a schema that this version cannot read refuses no payload, and is read once', () => {
   const cache = new EventTypeCache();
   cache.put(
     [{ environmentId: 1, revision: '1' }],

@@ -27,7 +27,7 @@ test.each([`x'+alert(1)+'`, 'x</script>', 'a b', '', 'x'.repeat(256), 'a/b', '$&
   },
 );
 
-test('a write key stays a text inside the client, whatever is in it', () => {
+test('a write key with quotes and markup stays a text inside the client', () => {
   const { body } = clientPage(keys, KEY, asking('intake.example:8080'), true);
   expect(body).toContain(`var writeKey = "a\\"\\u003c/script>'";`);
   expect(body).toContain(`var origin = 'https://intake.example:8080';`);
@@ -35,7 +35,7 @@ test('a write key stays a text inside the client, whatever is in it', () => {
   expect(() => new Script(body)).not.toThrow();
 });
 
-describe('what published clients ask for before their first call', () => {
+describe('pages that published clients request before their first call', () => {
   const pages = browserPages(keys, true);
   const ask = async (
     path: string,

@@ -1,4 +1,4 @@
-/** What compressed bodies may hold of memory, before anybody knows whose they are. */
+/** Memory that bodies may use before intake knows their workspace. */
 import { setImmediate as iteration } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -49,7 +49,7 @@ function send(state: ServerState, body: Uint8Array, taken: (body: Body) => void)
   return caller;
 }
 
-/** A caller whose body comes as `receive` is called; `taken` gets what is submitted. */
+/** A caller whose body comes as `receive` is called; `taken` gets the submitted body. */
 function begin(
   state: ServerState,
   encoding: string,
@@ -137,7 +137,7 @@ describe('batches that are too large', () => {
     return { ...stateWith(64 * MEBIBYTE), turns: new Turns(() => nowMs++) };
   };
 
-  test('are counted in turns: those of one workspace delay the work of another by one turn', async () => {
+  test('are counted in turns, so many of one workspace delay another workspace by one turn', async () => {
     const state = stateWithShortTurns();
     const ended: string[] = [];
     for (let n = 0; n < MANY; n++) {
@@ -151,7 +151,7 @@ describe('batches that are too large', () => {
     expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
   });
 
-  test('are read no faster than they are counted, and their calls are told', async () => {
+  test('are read no faster than they are counted, and their calls are counted to the end', async () => {
     const state = stateWithShortTurns();
     let counted: Body | undefined;
     const caller = begin(state, '', (body) => (counted = body));
@@ -174,7 +174,7 @@ describe('batches that are too large', () => {
     expect(counted).toEqual({ outcome: 'too-large', callCount: itemCount + 1 });
   });
 
-  test('are let go when their senders hang up, and not counted where there is no capacity for that', async () => {
+  test('are released when their senders hang up, and are not counted if capacity runs out', async () => {
     for (const end of ['abort', 'fill'] as const) {
       const state = {
         ...stateWithShortTurns(),
@@ -196,7 +196,7 @@ describe('batches that are too large', () => {
   });
 });
 
-test('a sender of chunks has all of its time again once those of too large a batch are counted', async () => {
+test('a sender has its whole time again once the chunks of its too large batch are counted', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const state = stateWith(2 * batch.sizeBytesMax);
@@ -224,7 +224,7 @@ test('a body in chunks of one byte holds little more memory than its size', asyn
   const after = process.memoryUsage();
   expect(state.collected.totalSize).toBe(1_000_000);
   const held = after.heapUsed + after.external - before.heapUsed - before.external;
-  // With what the collector has not taken yet; each by itself they are 100 MB.
+  // This includes garbage. Kept one by one, the chunks are 100 MB.
   expect(held).toBeLessThan(50 * MEBIBYTE);
   caller.abort();
   expect(state.collected.totalSize).toBe(0);
@@ -261,7 +261,7 @@ describe('chunks of bodies that come in parts', () => {
     expect([second.isPaused, third.isPaused]).toEqual([false, false]);
   });
 
-  test('end the connection where they are more than a client can make, of any size', async () => {
+  test('end the connection if they are more than a client can make, of any size', async () => {
     for (const chunk of [line, tiny, new Uint8Array(0).buffer]) {
       const caller = opener()();
       receive(caller, chunk, 21_000);
@@ -283,7 +283,7 @@ describe('chunks of bodies that come in parts', () => {
     expect(caller.isCut).toBe(false);
   });
 
-  test('that several connections bring at once share what one may bring', async () => {
+  test('that several connections bring at once share the limit of one connection', async () => {
     let nowMs = 0;
     const open = opener(() => nowMs);
     const callers = Array.from({ length: 5 }, open);
@@ -322,7 +322,7 @@ describe('large bodies', () => {
     await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 5_000);
   });
 
-  test('of a workspace that sends many delay those of another by one turn', async () => {
+  test('of a workspace that sends many delay the bodies of another workspace by one turn', async () => {
     const state = stateWith(16 * MEBIBYTE);
     const taken: string[] = [];
     const send1 = (authorization: string) =>
@@ -366,11 +366,11 @@ describe('compressed bodies', () => {
     );
     expect(state.collected.totalSize).toBe(60 * BOMB.length);
     await vi.waitFor(() => expect(taken).toHaveLength(60), 60_000);
-    // Four of them, and what zlib put each together from; and what of those that ended is not collected yet. Not sixty.
+    // Four bodies with the buffers of zlib, and ended bodies that are not collected yet. Not sixty.
     expect(heldSizeBytes).toBeLessThan(16 * batch.sizeBytesMax);
     // Inflated whole: it is white space.
     expect(outcomes).toEqual(new Set(['invalid-json']));
-    // Four at a time: none is taken before one that came more than three before it.
+    // Four at a time: each body is taken at most three places away from its turn.
     for (const [place, n] of taken.entries()) expect(Math.abs(place - n)).toBeLessThan(4);
     expect(new Set(callers.map(({ status }) => status))).toEqual(new Set(['200 OK']));
     expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
@@ -387,7 +387,7 @@ describe('compressed bodies', () => {
     await vi.waitFor(() => expect(late.status).toBe('200 OK'), 60_000);
   });
 
-  test('whose senders hang up are let go once: those that wait at once, those under way at their end', async () => {
+  test('whose senders hang up are released once: waiting ones immediately, ones under way at their end', async () => {
     const state = stateWith(4 * MEBIBYTE);
     const callers = Array.from({ length: 20 }, () => send(state, BOMB, () => undefined));
     for (const caller of callers) caller.abort();

@@ -112,7 +112,7 @@ test('a call’s span ends with its answer, which is given as before', () => {
   ]);
 });
 
-test('what is committed of a stream goes on from it, and a stream that is cut counts as failed', () => {
+test('committed lines of a stream continue its trace, and a stream that is cut counts as failed', () => {
   const { tracer, spans } = createTracer();
   const calls = new CallTracer(tracer);
   expect(calls.acceptStream('no', '')).toBeUndefined();

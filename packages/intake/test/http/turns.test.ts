@@ -14,7 +14,7 @@ test('one turn begins in each iteration of the event loop', async () => {
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
-test('owners take turns, whatever each of them has waiting', async () => {
+test('owners take turns, regardless of the number of their waiting tasks', async () => {
   const turns = new Turns(() => 0);
   const begun: string[] = [];
   const all: Promise<unknown>[] = [];
@@ -53,7 +53,7 @@ test('short work shares a turn until its time is over', async () => {
   expect(done).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test('a turn that is taken whole is shared with nothing behind it', async () => {
+test('a task behind a turn that is taken whole waits for the next turn', async () => {
   const turns = new Turns(() => 0);
   const done: string[] = [];
   turns.share(1, () => done.push('short'));

@@ -47,7 +47,7 @@ test('small groups go together: many slow streams do not wait for each other', a
   expect(begun.at(-1)).toBe('more');
 });
 
-test('a group that is larger than all of the room goes alone, and none of its workspace overtakes it', async () => {
+test('a group larger than the whole capacity goes alone, and later groups of its workspace wait behind it', async () => {
   take(1, 'small', 1);
   take(1, 'large', 3_000);
   take(1, 'behind', 1);
@@ -72,7 +72,7 @@ test('the small group of a workspace waits neither for the full group of another
   expect(begun).toEqual(['full1', 'small', 'again']);
 });
 
-test('small groups of many workspaces share what is kept for them, and hold up no full group', async () => {
+test('small groups of many workspaces share the capacity kept for them, and do not delay a full group', async () => {
   take(1, 'full1', 1_000);
   take(1, 'full2', 1_000);
   for (let owner = 2; owner < 102; owner++) take(owner, `small${owner}`, 10);

@@ -31,7 +31,7 @@ function split(bytes: Uint8Array, sizes: readonly number[], firstLine = 1, passe
   return lines;
 }
 
-test('lines come out as they went in, wherever the pieces are cut; one past the bound does not hurt its neighbours', () => {
+test('lines come out as they went in for any cuts of the pieces, also beside a line over the bound', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.constant(''), fc.stringMatching(/^[a-z]{0,12}$/))),

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { HeldBytes } from '../../src/stream/held-bytes.ts';
 import { InflationRatioExceeded, inflated, StreamBytes } from '../../src/stream/stream-bytes.ts';
 
-/** Whatever is given may be read now. */
+/** All pieces may be read at once. */
 const AT_ONCE = (): Promise<void> => Promise.resolve();
 
 test.each([
@@ -15,7 +15,7 @@ test.each([
   ['deflate', deflateSync],
   ['deflate', deflateRawSync],
 ] as const)(
-  '%s is inflated wherever its pieces are cut, also after the first byte',
+  '%s is inflated for any cuts of its pieces, also after the first byte',
   async (encoding, compress) => {
     const text = 'a line\n'.repeat(100);
     const bytes = compress(text);
@@ -33,7 +33,7 @@ test.each([
   },
 );
 
-test('a stream of one byte, or of none, is no deflate and no crash', async () => {
+test('a deflate stream of zero bytes is empty, and one of one byte is an error', async () => {
   for (const bytes of [Buffer.of(), Buffer.of(0x78)]) {
     const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
     pieces.push(bytes, true);
@@ -57,7 +57,7 @@ test('a body that inflates to more than 500 times its size ends after 1 MB of in
   expect(await inflate(1)).toBe(32 * 1_048_576);
 });
 
-test('what inflates to nothing is given to the inflater no faster than it may be', async () => {
+test('bytes that inflate to an empty text go to the inflater no faster than allowed', async () => {
   const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
   const members = Buffer.alloc(20_000, gzipSync(''));
   for (let n = 0; n < 50; n++) pieces.push(members, n === 49);
@@ -117,7 +117,7 @@ test.each([
   ['deflate', deflateSync],
   ['deflate', deflateRawSync],
 ] as const)(
-  'bytes behind the end of %s are refused, in whatever piece they come',
+  'bytes behind the end of %s are refused, in the last piece and in a piece of their own',
   async (encoding, compress) => {
     const body = compress('a line\n');
     for (const rest of [Buffer.from('{}'), Buffer.alloc(1)]) {
@@ -159,7 +159,7 @@ test('a connection counts as in use for as long as its pieces are worked at, how
   expect(told).toEqual([]);
 });
 
-// The chunks of a body may have one byte each, 80,000 of them in what the socket brings at once.
+// The chunks of a body may have one byte each, 80,000 of them in one read of the socket.
 test('small pieces that come at once are read together', async () => {
   const pieces = new StreamBytes({ pause() {}, resume() {} }, 1_000);
   const reading = (async () => {
@@ -170,7 +170,7 @@ test('small pieces that come at once are read together', async () => {
   const text = 'a line of some bytes\n'.repeat(1_000);
   for (const byte of Buffer.from(text)) {
     pieces.push(Buffer.of(byte), false);
-    // uWebSockets.js runs what waits for a promise between two chunks.
+    // uWebSockets.js runs the callbacks of promises between two chunks.
     await Promise.resolve();
   }
   pieces.push(Buffer.of(), true);

@@ -1,4 +1,4 @@
-/** One stream on a socket that is made here: what it may hold of memory, and whose words end it. */
+/** One stream on a simulated socket: its memory and its ends. */
 import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
@@ -38,7 +38,7 @@ const writeKey = (environmentId: number) => ({
   testCredentialId: null,
 });
 
-/** A stream with a write key of workspace 1, whose sender reads unless it is told not to. */
+/** A stream with a write key of workspace 1. Its sender reads unless the test stops it. */
 function openStream(
   given: {
     strictMode?: string;
@@ -117,7 +117,7 @@ function openStream(
     newId: () => 'id',
     turns,
     monotonicNow: () => performance.now(),
-    // The pauses are those of the linger: they last until the sender has said that it was all.
+    // These pauses belong to the linger. They last until the sender has sent its last byte.
     pause: () => new Promise(() => undefined),
     commitSlots: new CommitSlots(turns),
     waitingSlots: new CommitSlots(turns),
@@ -281,7 +281,7 @@ test('a stream is read although others hold all memory, if those are hardly take
 test.each([
   ['refused at once', { keys: [] }],
   ['ended in strict mode, with bytes behind the bad line', { strictMode: '1' }],
-])('a stream that is %s holds nothing', async (_, given) => {
+])('a stream that is %s holds no bytes', async (_, given) => {
   const held = new HeldBytes(() => performance.now());
   const stream = openStream({ held, ...given });
   stream.push(new Uint8Array(Buffer.from('x\n')));
@@ -309,7 +309,7 @@ test('a stream whose sender reads no answers and goes away gives back its place'
   await vi.waitFor(() => expect(places.totalSize).toBe(0), 10_000);
 });
 
-test('what comes after the last answer is dropped as it comes, not kept', async () => {
+test('bytes after the last answer are dropped as they come, not kept', async () => {
   const stream = openStream({ strictMode: '1' });
   stream.push(BAD_LINES);
   await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('rejected'), 5_000);
@@ -333,7 +333,7 @@ test.each([
   ['given to another workspace', [writeKey(2)]],
   ['to be tested first', [{ ...writeKey(1), testCredentialId: '1' }]],
 ])(
-  'a stream whose key is %s ends: what was acknowledged is all that is taken',
+  'a stream whose key is %s ends, and only its acknowledged lines are taken',
   async (_, keysThen) => {
     const stream = openStream();
     stream.push(event('before'));
@@ -360,7 +360,7 @@ test('a stream whose key is revoked while a group is under way ends after that i
   expect(stream.answers().at(-1)?.line).toBe(stream.committedCount());
 });
 
-test('a stream goes on where keys change and its own does not', async () => {
+test('a stream goes on if other keys change and its own does not', async () => {
   const stream = openStream();
   stream.push(event('before'));
   await vi.waitFor(() => expect(stream.answers()).toEqual([{ line: 1 }]), 5_000);

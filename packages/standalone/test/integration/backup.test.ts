@@ -133,23 +133,27 @@ test(
   },
 );
 
-test('what is there is never overwritten', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-backup-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await writeFile(join(folder, 'postgres-password'), 'kept');
-  const nothing = await run('restore', '/nowhere', folder, join(folder, 'new'));
-  expect(nothing.code).toBe(2);
-  expect(nothing.stderr).toMatch(/is not a complete backup: it has no backup\.json\n$/);
+test(
+  'backup and restore refuse wrong folders, and restore never overwrites data',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-test-backup-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, 'postgres-password'), 'kept');
+    const nothing = await run('restore', '/nowhere', folder, join(folder, 'new'));
+    expect(nothing.code).toBe(2);
+    expect(nothing.stderr).toMatch(/is not a complete backup: it has no backup\.json\n$/);
 
-  await writeFile(join(folder, 'backup.json'), '{"format":1}');
-  const refused = await run('restore', folder, folder);
-  expect(refused.code).toBe(2);
-  expect(refused.stderr).toMatch(
-    /has data already .*: set it aside \(mv .*\) or name another folder\n$/,
-  );
-  expect(await readFile(join(folder, 'postgres-password'), 'utf8')).toBe('kept');
+    await writeFile(join(folder, 'backup.json'), '{"format":1}');
+    const refused = await run('restore', folder, folder);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(
+      /has data already .*: set it aside \(mv .*\) or name another folder\n$/,
+    );
+    expect(await readFile(join(folder, 'postgres-password'), 'utf8')).toBe('kept');
 
-  const empty = await run('backup', folder, join(folder, 'backup'));
-  expect(empty.code).toBe(2);
-  expect(empty.stderr).toMatch(/has no embedded Postgres/);
-});
+    const empty = await run('backup', folder, join(folder, 'backup'));
+    expect(empty.code).toBe(2);
+    expect(empty.stderr).toMatch(/has no embedded Postgres/);
+  },
+);

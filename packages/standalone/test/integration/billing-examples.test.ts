@@ -115,7 +115,7 @@ test('each example is taken', { timeout: TEST_TIMEOUT_MS }, async () => {
   expect(count).toBeGreaterThan(9);
 });
 
-test('what can be bought stands in the document, as the catalogue has it', () => {
+test('the document has the packs, plans, add-ons and quantities of the catalogue', () => {
   const post = (path: string) => bodyOf(document.paths[`${BILLING}${path}`]!['post']);
   for (const path of ['/inbox_previews/payment_intent', '/inbox_previews/invoiced_purchase'])
     expect(post(path).properties!['pack']!.enum).toEqual([

@@ -72,7 +72,7 @@ test.each([
   }, WAIT);
 });
 
-test('what is left when the page goes away arrives, whatever else was called', async () => {
+test('calls that are left when the page goes away arrive, also beside calls that cannot be sent', async () => {
   await open(`${UNSENDABLE}
     analytics.ready(function () {
       analytics.identify('web-leaving');
@@ -90,7 +90,7 @@ test('what is left when the page goes away arrives, whatever else was called', a
   expect(await fleet.event('web-leaving', 'last left')).toMatchObject({ type: 'event' });
 });
 
-test('what a page calls while it goes away arrives too, and so does what it calls when it is back', async () => {
+test('calls that a page makes before and while it goes away arrive, also beside calls that cannot be sent', async () => {
   await open(`${UNSENDABLE}
     analytics.ready(function () {
       analytics.identify('web-late');

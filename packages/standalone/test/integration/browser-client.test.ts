@@ -195,7 +195,7 @@ const LISTENING_ROWS = [
   listened('trackSubmit', 'submit'),
 ];
 
-test('loads its settings from us, and what a visitor did becomes the person’s', async () => {
+test('loads its settings from Sluice, and the events of a visitor become events of the person', async () => {
   expect(exchanges).toEqual([`GET /v1/projects/${DEMO.writeKey}/settings 200`]);
   await analytics.track('looked around');
   await analytics.identify('b-1', {});

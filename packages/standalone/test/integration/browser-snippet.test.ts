@@ -60,7 +60,7 @@ test('calls made before the client has loaded are sent in order, and those after
   page.window.close();
 });
 
-test('what a visitor did becomes that of the person whose alias they turn out to be', async () => {
+test('the events of a visitor become events of the person that the alias names', async () => {
   await fetch(`${fleet.intake.url}/v1/i`, {
     method: 'POST',
     body: JSON.stringify({ writeKey: DEMO.writeKey, userId: 's-known' }),
@@ -89,7 +89,7 @@ test('the visitor stays the same from page to page until reset', async () => {
   page.window.close();
 });
 
-test('what is left when the page goes away is sent by sendBeacon, as text that needs no preflight', async () => {
+test('calls that are left when the page goes away are sent by sendBeacon, as text that needs no preflight', async () => {
   const page = await openPage(`analytics.load('${DEMO.writeKey}');`);
   await vi.waitFor(() => expect(analyticsOf(page).analytics.initialized).toBe(true), WAIT);
   const beacons: { url: string; type: string; text: Promise<string> }[] = [];

@@ -139,28 +139,32 @@ test(
   },
 );
 
-test('a receipt shows what was refunded of it', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const bought = await services.call(INVOICED, '/inbox_previews/invoiced_purchase', {
-    pack: 'pack_100',
-  });
-  // The credit of the plan above pays the first packs; this one is paid with the card.
-  const { state } = services.simulator;
-  for (const customer of state.list('customer'))
-    state.save('customer', { ...customer, balance: 0 });
-  await services.untilEnded(INVOICED, bought.body.run_id);
-  const paid = await services.call(INVOICED, '/credits/purchase', { llm: { quantity: 7_000 } });
-  const runId = paid.body.run_id;
-  const ended = await services.untilEnded(INVOICED, runId);
-  expect(ended).toMatchObject({ status: 'success', charged: { amount: 707, currency: 'jpy' } });
-  const page = () => get(INVOICED, `/settings/receipts/${String(ended['receipt_id'])}`);
-  expect(await page()).not.toContain('Refunded');
-  const charge = services.paid().find((each) => each.runId === runId)!;
-  refundCharge(state, charge.id, 200);
-  await vi.waitFor(async () => expect(await page()).toContain('Refunded'), WAIT);
-  const shown = await page();
-  expect(shown).toContain('¥707');
-  expect(shown).toContain('-¥200');
-  expect(shown).toContain('¥507');
-  const run = await services.call(INVOICED, `/runs/${runId}`);
-  expect(run.body).toMatchObject({ refunded: { amount: { amount: 200, currency: 'jpy' } } });
-});
+test(
+  'a receipt shows its amount, its refund and the rest',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const bought = await services.call(INVOICED, '/inbox_previews/invoiced_purchase', {
+      pack: 'pack_100',
+    });
+    // The credit of the plan above pays the first packs; this one is paid with the card.
+    const { state } = services.simulator;
+    for (const customer of state.list('customer'))
+      state.save('customer', { ...customer, balance: 0 });
+    await services.untilEnded(INVOICED, bought.body.run_id);
+    const paid = await services.call(INVOICED, '/credits/purchase', { llm: { quantity: 7_000 } });
+    const runId = paid.body.run_id;
+    const ended = await services.untilEnded(INVOICED, runId);
+    expect(ended).toMatchObject({ status: 'success', charged: { amount: 707, currency: 'jpy' } });
+    const page = () => get(INVOICED, `/settings/receipts/${String(ended['receipt_id'])}`);
+    expect(await page()).not.toContain('Refunded');
+    const charge = services.paid().find((each) => each.runId === runId)!;
+    refundCharge(state, charge.id, 200);
+    await vi.waitFor(async () => expect(await page()).toContain('Refunded'), WAIT);
+    const shown = await page();
+    expect(shown).toContain('¥707');
+    expect(shown).toContain('-¥200');
+    expect(shown).toContain('¥507');
+    const run = await services.call(INVOICED, `/runs/${runId}`);
+    expect(run.body).toMatchObject({ refunded: { amount: { amount: 200, currency: 'jpy' } } });
+  },
+);

@@ -31,7 +31,7 @@ test('keys are made, listed without their secret, and revoked', async () => {
   expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
 });
 
-test('a token of another account is told which option names its account', async () => {
+test('the error for a token of another account names the option for its account', async () => {
   expect(await sluice('keys', '--account', '2', 'list')).toEqual({
     exitCode: 4,
     output: '',

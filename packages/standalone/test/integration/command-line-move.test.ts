@@ -78,7 +78,7 @@ async function publish(message: object): Promise<void> {
 
 const rowsOf = (output: string) => JSON.parse(output) as Record<string, unknown>[];
 
-test('endpoints of Svix are moved page by page, once, and their receivers verify what Sluice sends', async () => {
+test('endpoints of Svix are moved page by page, once, and their receivers verify the deliveries of Sluice', async () => {
   const receiver = await startReceiver();
   const app = '/api/v1/app';
   const endpoints = `${app}/app_1/endpoint`;
@@ -170,7 +170,7 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
   receiver.close();
 });
 
-test('endpoints of Convoy are moved by their owners, and what is set by hand is named', async () => {
+test('endpoints of Convoy are moved by their owners, and the output names the settings to make by hand', async () => {
   const project = '/api/v1/projects/p_1';
   const page = (content: object[]) => ({ data: { content, pagination: { has_next_page: false } } });
   const list = 'perPage=100&direction=next';
@@ -262,7 +262,7 @@ test('endpoints of Convoy are moved by their owners, and what is set by hand is 
   source.close();
 });
 
-test('a token that the other product refuses, and none at all, are said', async () => {
+test('a token that the other product refuses, and a missing token, end the move with the reason', async () => {
   const source = await startSource({});
   const move = (...more: string[]) => sluice('move', 'svix', '--from', source.url, ...more);
   expect(await move('--from-token', 'wrong')).toMatchObject({

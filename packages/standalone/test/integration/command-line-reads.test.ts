@@ -106,7 +106,7 @@ test('a person, the events and an object are found, and shown as tables, JSON, Y
   expect(table.output).toMatch(/ UTC \((?:now|\d+ m?s ago)\) +event +read /);
 });
 
-test('what is not found says why that may be, and exit codes tell a refusal, a wrong word, nobody there and no right apart', async () => {
+test('a missing event is explained, and exit codes separate a miss, a wrong word, an absent API and a refused key', async () => {
   const missing = await sluice('events', 'trace', 'never-sent');
   expect(missing).toMatchObject({ exitCode: 1, output: '' });
   expect(missing.errors).toMatch(/waits in a queue still.*older than what is kept.*has no id/s);
@@ -119,7 +119,7 @@ test('what is not found says why that may be, and exit codes tell a refusal, a w
   expect(refused).toMatchObject({ exitCode: 4, errors: expect.stringContaining('SLUICE_KEY') });
 });
 
-test('a failing webhook is explained in the first line, its deliveries are listed, and a probe says what came of it', async () => {
+test('a failing webhook is explained in the first line, its deliveries are listed, and a probe reports its result', async () => {
   const receiver = await startReceiver(500);
   const made = (await read(
     ...['webhooks', 'create', 'Reads', receiver.url, '--event', 'event', '--event-name', 'paid'],
@@ -176,7 +176,7 @@ test('listen passes deliveries on by a webhook of its own, and takes it away aga
   expect((await sluice('webhooks', 'list')).output).not.toContain('sluice listen');
 });
 
-test('tail shows what fits all that is asked for', async () => {
+test('tail shows the events that fit all of its filters', async () => {
   const tail = runProgram(
     SLUICE,
     ['tail', '--source', 'pipelines', '--grep', 'name=wanted', '--grep', 'READER-1'],

@@ -61,7 +61,7 @@ async function makeWebhook(endpoint: string): Promise<number> {
   return ((await answer.json()) as { id: number }).id;
 }
 
-test('without a command it teaches, and a wrong one is told', async () => {
+test('--help lists the commands, and a wrong command gets a suggestion', async () => {
   expect((await sluice('--help')).output).toMatch(/status.*webhooks.*events.*tail.*send.*listen/s);
   const wrong = await sluice('stauts');
   expect(wrong.exitCode).toBe(2);
@@ -70,7 +70,7 @@ test('without a command it teaches, and a wrong one is told', async () => {
   expect((await sluice('--version')).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('webhooks create makes one for events of one’s own, and says which word is wrong', async () => {
+test('webhooks create makes a webhook for own events, and its error names the wrong word', async () => {
   const made = await sluice(
     ...['--json', 'webhooks', 'create', 'Orders', 'http://127.0.0.1:9/hook', '--event', 'event'],
     ...['--event-name', 'order_placed', '--with-person-attributes'],
@@ -134,7 +134,7 @@ test('import sends a file, and waits until its rows are events', async () => {
   expect(missing.errors).toMatch(/cannot be read: ENOENT/);
 });
 
-test('status tells who runs and exits 1 where somebody does not', async () => {
+test('status lists the running processes and exits with 1 if one does not run', async () => {
   const all = await sluice('status', '--worker-url', fleet.worker.url);
   expect(all).toMatchObject({ exitCode: 0 });
   expect(all.output.match(/^http.* (?:s|min) +ready$/gm)).toHaveLength(3);
@@ -146,7 +146,7 @@ test('status tells who runs and exits 1 where somebody does not', async () => {
 
 // 1 would mean that the ledger was changed, or that secrets are lost.
 test.each(['verify --jsn', '--api-url x verify', 'secrets lost --replace', 'secrets lost x y'])(
-  'wrong words end `sluice %s` with 2: 1 is for what it found',
+  'wrong words end `sluice %s` with 2, because 1 is for its findings',
   async (words) => {
     const program = runProgram(SLUICE, words.split(' '), {});
     expect(await program.ended).toBe(2);
@@ -164,13 +164,13 @@ test.each([
   expect(program.errors).toMatch(/^(?!.*\n +at ).*\nusage: sluice /s);
 });
 
-test('a write key that is not in force ends send with what to look at', async () => {
+test('a write key that is not in force ends send with a hint at --write-key', async () => {
   const { exitCode, errors } = await sluice('send', '--count', '1', '--write-key', 'nobody');
   expect(exitCode).toBe(4);
   expect(errors).toContain('does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?');
 });
 
-test('send sends what it says; tail, trace and issues show it', async () => {
+test('send sends the events that it reports; tail and trace show them, and issues shows a faulty call', async () => {
   const tail = follow('--json', 'tail', '--name', 'Order Completed');
   await vi.waitFor(() => expect(tail.notes.join()).toContain('listening'), WAIT);
 
@@ -201,7 +201,7 @@ test('send sends what it says; tail, trace and issues show it', async () => {
   );
 });
 
-test('a result that cannot be written is told and ends with 1: a secret is shown once', async () => {
+test('a result that cannot be written is an error with exit code 1, because a secret is shown once', async () => {
   const full = openSync('/dev/full', 'w');
   onTestFinished(() => closeSync(full));
   const words = ['--json', 'keys', 'make', 'app', 'Nowhere', '--workspace', '1'];
@@ -217,7 +217,7 @@ test('a result that cannot be written is told and ends with 1: a secret is shown
   expect(exitCode).toBe(1);
 });
 
-test('a tail whose notes nobody reads goes on: `sluice tail 2>&1 > lines | head -1`', async () => {
+test('a tail goes on after the reader of its notes is gone: `sluice tail 2>&1 > lines | head -1`', async () => {
   const tail = follow('--json', 'tail', '--name', 'Order Completed');
   running.at(-1)?.stderr?.destroy();
   await vi.waitFor(async () => {
@@ -226,7 +226,7 @@ test('a tail whose notes nobody reads goes on: `sluice tail 2>&1 > lines | head 
   }, WAIT);
 });
 
-test('listen tells genuine deliveries from others', async () => {
+test('listen separates genuine deliveries from others', async () => {
   const listener = follow('--json', 'listen', '--port', '0', '--secret', DEMO.signingKey);
   const url = await vi.waitFor(() => {
     const [, found] = /listening on (\S+);/.exec(listener.notes.join()) ?? [];
@@ -311,7 +311,7 @@ test('a replay counts before it sends', async () => {
   expect(JSON.parse(counted.output)).toMatchObject({ dry_run: true, count: 0 });
 });
 
-test('a replay that was not meant is seen and cancelled, and a slip of the hand starts none', async () => {
+test('an unintended replay is listed and cancelled, and a time without its zone starts no replay', async () => {
   const endpoint = 'http://127.0.0.1:9/nowhere';
   const id = String(await makeWebhook(endpoint));
   const slip = await sluice('webhooks', 'replay', id, '--since', '1');
@@ -334,7 +334,7 @@ test('a replay that was not meant is seen and cancelled, and a slip of the hand 
   });
 });
 
-test('migrate and verify write JSON and nothing else, line by line, and verify names what is damaged', async () => {
+test('migrate and verify write JSON alone, line by line, and verify names the failed check', async () => {
   expect(JSON.parse((await sluice('--json', 'migrate')).output)).toEqual({ migrated: [] });
   const verify = async () => {
     const { output, exitCode } = await sluice('--json', 'verify');
@@ -358,7 +358,7 @@ test('migrate and verify write JSON and nothing else, line by line, and verify n
   expect(await verify()).toMatchObject({ exitCode: 0 });
 });
 
-test('Ctrl-C ends what waits for an API that hangs, with the exit code that says so', async () => {
+test('Ctrl-C ends a command that waits for an API that hangs, with exit code 130', async () => {
   const hanging = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void hanging.close());
   await once(hanging, 'listening');
@@ -372,7 +372,7 @@ test('Ctrl-C ends what waits for an API that hangs, with the exit code that says
   expect(program.errors).toBe('sluice: stopped before the API had answered\n');
 });
 
-test('what cannot be done is one line that says what to do', async () => {
+test('a failed command prints an error that names the cause or the option to correct', async () => {
   const unknown = await sluice('webhooks', 'show', '999999');
   expect(unknown).toMatchObject({ exitCode: 1, output: '' });
   expect(unknown.errors).toMatch(/^sluice: .*not found/);
@@ -383,7 +383,7 @@ test('what cannot be done is one line that says what to do', async () => {
 });
 
 test.each(['migrate', 'verify', 'purchases list', 'secrets lost'])(
-  '%s says where it looked for Postgres, and not with which password',
+  '%s names the address that it tried for Postgres, and not the password',
   async (words) => {
     const program = runProgram(SLUICE, words.split(' '), {
       DATABASE_URL: 'postgres://sluice:hunter2@127.0.0.1:1/sluice',

@@ -83,7 +83,7 @@ test.each(['tracking', 'pipelines'])('%s', async (type) => {
   await isSoon(401, second);
 });
 
-test('a Pipelines key opens everything once a test identify was taken with it, and says so', async () => {
+test('a Pipelines key opens its workspace after a test of it, and the API then shows no open test', async () => {
   const body = { name: 'a', type: 'pipelines', environment_id: DEMO.environmentId };
   const made = await change('POST', '', body);
   const track = async (): Promise<number> => {

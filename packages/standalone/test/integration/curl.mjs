@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What the banner's lines use of curl, for machines that have none: -s, -f, -w, -u, -H, -d and retries.
+// A small curl for machines without it: -s, -f, -w, -u, -H, -d and retries, as the banner's lines use them.
 const options = {
   headers: new Headers(),
   isFailing: false,

@@ -71,7 +71,7 @@ test.each(['development', 'production'])(
   },
 );
 
-test('the API does not start where sign-up needs an invitation that nobody has', async () => {
+test('the API does not start if sign-up needs an invitation that is not set', async () => {
   expect(await refusalOf('api', { API_SIGNUP: 'invitation' })).toMatch(
     /API_SIGNUP_INVITATION is req/,
   );
@@ -92,7 +92,7 @@ test.each([
   expect(allowsPrivateAddresses(parseSettings(standaloneSettings, environment))).toBe(isAllowed);
 });
 
-test('a worker names each webhook whose endpoint it refuses; one that refuses none says so in production', async () => {
+test('a worker logs each webhook whose endpoint it refuses, and in production a setting that allows private addresses', async () => {
   const { database, url } = await createTestDatabase();
   await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
   await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)

@@ -10,7 +10,7 @@ import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
 const WAIT = { timeout: 60_000, interval: 200 };
 
-test('all of Sluice runs on the three logins of the embedded Postgres, and none of them is the owner', async () => {
+test('all of Sluice runs on three logins of the embedded Postgres that are not the owner', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-logins-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const running = await startStandaloneUnderTest(directory);

@@ -113,7 +113,7 @@ test('the API settles no purchase and applies no event; the worker opens no sess
     await expect(statement.execute(worker)).rejects.toMatchObject(refusal);
 });
 
-test('the worker makes and drops partitions, and it alone reads what is in them by their own names', async () => {
+test('the worker makes and drops partitions, and it alone reads a partition by its own name', async () => {
   const worker = await connectAs('sluice_worker');
   const day = new Date(Date.now() + 20 * 86_400_000);
   expect(await makeDeliveryPartitions(worker, day, 2)).toBe(4);
@@ -159,7 +159,7 @@ test('the roles cannot log in, are given once, and again only if something has c
   await expect(sql`select * from second_factors`.execute(intake)).rejects.toMatchObject(refusal);
 });
 
-test('an owner who may make no roles hears what to run; `migrate` goes on, and gives them their rights once they are there', async () => {
+test('for an owner who may make no roles, `migrate` prints the statements to run, and later grants their rights', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-roles-'));
   const server = await startEmbeddedPostgres({
     directory,

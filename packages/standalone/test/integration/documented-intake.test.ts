@@ -62,7 +62,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-test('every route of intake is described, and nothing else', () => {
+test('the document describes exactly the routes of intake', () => {
   const described = operations.map(
     ([method, path]) => `${method} ${path.replaceAll(/\{\w+\}/g, '*')}`,
   );
@@ -124,7 +124,7 @@ function answerPointer(path: string, method: string, status: number): string {
 }
 
 // Found by schemathesis: the bodies were described like the API's, which have the id of the request.
-test('every refusal is as the description says: without a key, of a body that is no JSON, of a wrong value', async () => {
+test('every refusal fits its description: without a key, of a body that is no JSON, of a wrong value', async () => {
   const wrong: [headers: Record<string, string>, body: string][] = [
     [{}, '{}'],
     [AUTHORIZATION, 'no JSON'],

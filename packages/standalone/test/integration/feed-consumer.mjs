@@ -1,6 +1,6 @@
 /**
  * A consumer of a feed, as a user writes one: results and cursor in one transaction. `node feed-consumer.mjs URL KEY FILE`;
- * it ends once nothing more comes. `KILLED_AT` is the point at which it kills itself, `KILLED_AFTER` how often it passes before.
+ * it ends after the last event. `KILLED_AT` is the point at which it kills itself, `KILLED_AFTER` how often it passes before.
  */
 import { DatabaseSync } from 'node:sqlite';
 

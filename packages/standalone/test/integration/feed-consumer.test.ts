@@ -48,7 +48,7 @@ async function expectAnswered(url: string, method: string, authorization: string
   expect(answer.ok, await answer.text()).toBe(true);
 }
 
-test('each event has its result once and in order, wherever the consumer was killed', async () => {
+test('each event has its result once and in order, after a kill at any point of the consumer', async () => {
   await expectAnswered(`${fleet.api.url}/v1/feeds/consumed`, 'PUT', `Bearer ${DEMO.appKey}`, {
     events: ['event'],
   });

@@ -137,7 +137,7 @@ describe.runIf(isRepository)('the first hour', { timeout: STEP_TIMEOUT_MS }, () 
     await rm(clone, { recursive: true, force: true });
   });
 
-  test('npm start installs what runs, and is ready', async () => {
+  test('npm start installs the packages that it runs, and is ready', async () => {
     started = await timed('npm start, the first time', () =>
       npmStart().catch(async (error: Error) => {
         if (!WITHOUT_REGISTRY.test(error.message)) throw error;
@@ -192,7 +192,7 @@ describe.runIf(isRepository)('the first hour', { timeout: STEP_TIMEOUT_MS }, () 
     for (const { pid } of holder.services) expect(await commandOfProcess(pid)).toBeUndefined();
   });
 
-  test('the next start is ready in three seconds, with what was there', async () => {
+  test('the next start is ready in three seconds, with the data of the first', async () => {
     started = await timed('npm start, again', npmStart);
     steps.push(['  of it by the banner', readyAfterSeconds(started.output())]);
     const shell = await openShell(environment);

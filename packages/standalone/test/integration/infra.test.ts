@@ -30,7 +30,7 @@ const manifests = async (name: string): Promise<Manifest[]> =>
     (document) => document.toJS() as Manifest,
   );
 
-test('redis.conf makes a Redis that keeps what it confirmed', async () => {
+test('redis.conf makes a Redis that keeps every confirmed write', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-infra-'));
   const server = await startRedisServer({
     directory,
@@ -74,7 +74,7 @@ describe('compose.yaml and the manifests', () => {
     expect(ours.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test('run in an image that may write where the settings of its services would by themselves', async () => {
+  test('run in an image that owns the folders to which its services write', async () => {
     const settingsPage = await readFile(join(ROOT, 'docs/reference/settings.md'), 'utf8');
     const written = [...settingsPage.matchAll(/^\| `([A-Z_]+)` \| `\.sluice\//gm)];
     expect(written.length).toBeGreaterThan(1);
@@ -86,7 +86,7 @@ describe('compose.yaml and the manifests', () => {
     }
   });
 
-  test('run in an image whose scripts have what they import', async () => {
+  test('run in an image that has every import of its scripts', async () => {
     const dockerfile = (await read('Dockerfile')).replaceAll('\\\n', ' ');
     const [, list = ''] = /^COPY ((?:scripts\/\S+\s+)+)scripts\/$/m.exec(dockerfile) ?? [];
     const copied = list.split(/\s+/).filter((name) => name !== '');
@@ -176,7 +176,7 @@ describe('against running services', () => {
     expect(own.filter((name) => !described.has(name))).toEqual([]);
   });
 
-  test('every metric of ours tells its unit, or counts', () => {
+  test('every metric of ours has its unit or its count in its name', () => {
     const ours = [...exposed].filter((name) => name.startsWith('sluice_'));
     expect(ours.length).toBeGreaterThan(15);
     expect(
@@ -189,7 +189,7 @@ describe('against running services', () => {
     ).toEqual([]);
   });
 
-  test('postgresql.conf names settings of Postgres, and none that loses a commit or logs a value', async () => {
+  test('postgresql.conf names settings of Postgres, keeps every commit and logs no values', async () => {
     const lines = [...(await read('postgres/postgresql.conf')).matchAll(/^([a-z_.]+) = (.+)$/gm)];
     const settings = new Map(lines.map(([, name = '', value = '']) => [name, value]));
     const { rows } = await sql<{ name: string }>`select name from pg_settings`.execute(

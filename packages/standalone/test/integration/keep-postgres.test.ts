@@ -9,7 +9,7 @@ import { keepPostgres } from '../../src/keep-postgres.ts';
 
 const WAIT = { timeout: 30_000, interval: 50 };
 
-test('a Postgres that is killed is there again at the same address, with its data, and both are told', async () => {
+test('a killed Postgres starts again at the same address, with its data, and notes report its end and its return', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-kept-'));
   // Postgres' account must pass through.
   await chmod(directory, 0o711);

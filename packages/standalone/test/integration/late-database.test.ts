@@ -196,7 +196,7 @@ const refusals = (): readonly (readonly [string, string, RegExp])[] => {
 };
 
 test.each(SERVICES)(
-  '%s ends at once where waiting mends nothing: a wrong password, a database that is not there, an old schema',
+  '%s ends at once if waiting cannot help: a wrong password, a database that is not there, an old schema',
   async (service) => {
     for (const [databaseUrl, code, message] of refusals()) {
       const ended = await runProgramUnderTest(mainOf(service), {

@@ -67,7 +67,7 @@ describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) 
     };
   }
 
-  test('what intake takes and refuses and what the worker reports is seen, for the person asked for', async () => {
+  test('the tail shows accepted and refused calls and reports of the worker, also for one person alone', async () => {
     const everything = await openTail('');
     const ofAda = await openTail('?person=ada');
     // Intake hears of a reader a moment after it is there.

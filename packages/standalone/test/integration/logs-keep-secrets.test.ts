@@ -52,7 +52,7 @@ test('the row that broke a constraint in Postgres is not logged, its code is', a
 });
 
 test(
-  'services that log all they can do not log credentials, signatures or what people are',
+  'services at the finest log level log no credentials, signatures or data of people',
   SLOW,
   async () => {
     const endpoint = createServer((_, response) => response.writeHead(500).end('ada@example.com'));

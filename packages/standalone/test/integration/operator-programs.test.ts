@@ -41,7 +41,7 @@ test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)(
-  '%s to `sluice` alone ends the script that it has started, and is told as shells tell it',
+  '%s to `sluice` alone ends the script that it has started, with the exit code that shells use',
   async (signal, exitCode) => {
     await database.transaction().execute(async (transaction) => {
       // The script waits for it, so that it is there to be ended.
@@ -61,7 +61,7 @@ test.each([
 );
 
 test.each(['release', 'fail'])(
-  'purchases %s says that no such purchase is in manual review',
+  'purchases %s reports that no such purchase is in manual review',
   async (action) => {
     const program = run(SLUICE, ['purchases', action, 'run_nobody']);
     expect(await program.ended).toBe(2);
@@ -82,7 +82,7 @@ test.each([
   [SLUICE, 'purchases list'],
   [SLUICE, 'secrets lost'],
   [PARKED, 'list'],
-])('%s %s says of a database that was not migrated what to run', async (file, words) => {
+])('%s %s asks for npm run migrate if the database was not migrated', async (file, words) => {
   const empty = await createTestDatabase();
   await sql`drop schema public cascade`.execute(empty.database);
   await sql`create schema public`.execute(empty.database);
@@ -96,7 +96,7 @@ test.each([
   );
 });
 
-test('migrate says what is missing where its user may make no tables', async () => {
+test('migrate names the missing right if its user may make no tables', async () => {
   const empty = await createTestDatabase();
   await sql`drop schema public cascade`.execute(empty.database);
   await sql`create schema public`.execute(empty.database);
@@ -147,7 +147,7 @@ test('listen refuses a signature by another secret and an old one, prints a genu
   ]);
 });
 
-test('parked lists what is parked, queues it again once, and ends each time with what it did', async () => {
+test('parked lists the dead letters, queues them again once, and reports their number', async () => {
   const operation = { ...track('id:1', 'bought'), environmentId: DEMO.environmentId };
   const deadLettered = {
     environmentId: DEMO.environmentId,
@@ -176,7 +176,7 @@ test('parked lists what is parked, queues it again once, and ends each time with
   expect(wrong.errors).toMatch(/^usage: sluice parked list\|retry/);
 });
 
-test('identifiers lists those that no call names any more, with the person to merge or delete', async () => {
+test('identifiers lists the identifiers that calls cannot name any more, with the person to merge or delete', async () => {
   const made = await createTestDatabase();
   await seedDemoWorkspace(made.database);
   const given: readonly [string, string, number | null][] = [
@@ -208,7 +208,7 @@ test('identifiers lists those that no call names any more, with the person to me
   ]);
 });
 
-test('secrets lost names what does not open and changes it only when told to, and by which key', async () => {
+test('secrets lost names the secrets that it cannot decrypt, and replaces only secrets of the given key', async () => {
   const made = await createTestDatabase();
   await seedDemoWorkspace(made.database);
   const { rows } = await sql<{ stored: string }>`

@@ -44,7 +44,7 @@ test.each([
   ['/ai_credits/payment_intent', { quantity: 1_000 }, 1_000],
   ['/builder_credits/payment_intent', { quantity: 100 }, 1_500],
 ])(
-  '%s: what credit pays is granted at once, and bought once however often it is asked for',
+  '%s: a purchase that credit pays is granted at once, and repeated calls buy it once',
   { timeout: TEST_TIMEOUT_MS },
   async (path, body, price) => {
     setCredit(CARD, 10_000);
@@ -78,7 +78,7 @@ test.each([
 );
 
 test(
-  'by invoice: what credit pays succeeds, is granted to who asks again, and needs no card',
+  'by invoice: a purchase that credit pays succeeds without a card, and a repeated call is granted',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     setCredit(INVOICED, 10_000);
@@ -100,7 +100,7 @@ test(
 );
 
 test(
-  'where credit pays a part, the payment is of what is still due; the same purchase again is the same payment',
+  'if credit pays a part, the payment is for the rest; the same purchase again is the same payment',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     setCredit(CARD, 500);

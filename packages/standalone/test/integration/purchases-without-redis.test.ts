@@ -59,7 +59,7 @@ test(
 );
 
 test(
-  'I17: duplicate wake-ups of a purchase change nothing',
+  'I17: duplicate wake-ups of a purchase buy it once',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const producer = await openProducer({

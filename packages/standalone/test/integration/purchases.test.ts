@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => services.close());
 
 test.each([CARD, INVOICED])(
-  "the demo's account $accountId is on a plan that is sold, and may use what it includes",
+  "the demo's account $accountId is on a plan that is sold, and has its included credits",
   async (account) => {
     const { plans } = (await services.call(account, '/plans')).body as unknown as {
       plans: { id: string; current: boolean }[];
@@ -95,7 +95,7 @@ test(
 );
 
 test(
-  'card: the customer pays the invoice, the payment provider tells us, the credits are granted',
+  'card: the customer pays the invoice, the payment provider reports it, and the credits are granted',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const bought = await services.call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
@@ -191,7 +191,7 @@ test(
 );
 
 test(
-  'a plan at an amount that has changed is 409 `amount_changed`, charges nothing, and is bought at the right one',
+  'a plan at a changed amount is 409 `amount_changed` and charges no money; at the right amount it is bought',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const before = services.paid().length;
@@ -268,7 +268,7 @@ test(
 );
 
 test(
-  'the end of a purchase is told by a signed call to the webhooks of the account that chose it, and of no other',
+  'the end of a purchase is sent by a signed call to the webhooks of the account that chose it, and of no other',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const received: { readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
@@ -348,7 +348,7 @@ function finalizeUnusedTime(state: SimulatorState, customer: string): string {
 }
 
 test(
-  '`npm run verify` finds nothing in these ledgers, and whatever is changed in either',
+  '`npm run verify` passes for these ledgers, and finds each change in either ledger',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));

@@ -138,7 +138,7 @@ describe('customerio-node: TrackClient', () => {
     }, WAIT);
   });
 
-  test('what is refused says why, in the words of the field', async () => {
+  test('a refused call rejects with its status, and the message names the field', async () => {
     await expect(track().track('t-7', { name: 'x'.repeat(101) })).rejects.toMatchObject({
       statusCode: 400,
       message: expect.stringContaining('name'),
@@ -204,7 +204,7 @@ describe('customerio-node: PipelinesClient', () => {
     expect((await fleet.customer('p-2')).attributes['plan']).toBe('batch');
   });
 
-  test('strict mode says what is missing; permissive mode takes it and writes it in the issues log', async () => {
+  test('strict mode names the missing field; permissive mode takes the call and records an issue', async () => {
     await expect(
       pipelines(true).batch([{ type: 'group', userId: 'p-3' } as never]),
     ).rejects.toMatchObject({

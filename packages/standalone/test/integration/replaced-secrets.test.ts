@@ -113,7 +113,7 @@ test.each([
   ],
   ['as it commits the second key, which is done', COMMIT, false, ['environment', 'webhook'], []],
 ] as const)(
-  'killed %s: what is in force was shown, and what was shown and is not is still told as lost',
+  'killed %s: every secret in force was shown, and a shown secret that is not in force stays listed as lost',
   async (_when, trigger, isUndone, shownPlaces, lostPlaces) => {
     const { database, replace, listLost, readOpen } = await startWorld();
     const program = replace();
@@ -140,7 +140,7 @@ test.each([
   },
 );
 
-test('where nobody reads what it shows nothing is replaced', async () => {
+test('the program replaces no secret if the reader closes its output', async () => {
   const { replace, readOpen } = await startWorld();
   const program = replace();
   program.child.stdout.destroy();

@@ -27,7 +27,7 @@ describe('the server libraries that batch', () => {
     ],
   ];
 
-  test.each(libraries)('%s: what was flushed is there, once', async (name, open) => {
+  test.each(libraries)('%s: flushed calls arrive once', async (name, open) => {
     const userId = `batch ${name}`;
     const analytics = open();
     const failures: unknown[] = [];

@@ -27,7 +27,7 @@ const begin = async (service: string, databaseUrl: string) => {
 
 // It only warned, and settings that the queues made for their sessions reached others: tables were not found.
 test.each(['intake', 'worker', 'api'])(
-  '%s does not start where its sessions are not kept, and says what to do',
+  '%s does not start behind a pooler that shares sessions, and names the setting to change',
   async (service) => {
     const { url } = await createTestDatabase();
     const pooler = await startSessionPooler(url, 'transaction');

@@ -168,7 +168,7 @@ test(
 );
 
 test(
-  'after kill -9 nothing is left running, and the next start has the data',
+  'after kill -9 every process ends, and the next start has the data',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const killed = start();
@@ -280,7 +280,7 @@ test.each<[string, (url: URL) => void, RegExp]>([
   ['a wrong database', (url) => (url.pathname = '/missing'), /database "missing" does not exist/],
   ['a server without TLS', (url) => (url.search = '?sslmode=require'), /does not support SSL/],
 ])(
-  '%s ends the start with one line that says what to correct: waiting does not mend it',
+  '%s ends the start with one line that names DATABASE_URL, because waiting does not mend it',
   { timeout: TEST_TIMEOUT_MS },
   async (_, change, reason) => {
     const url = new URL((await createTestDatabase()).url);
@@ -296,7 +296,7 @@ test.each<[string, (url: URL) => void, RegExp]>([
 );
 
 test(
-  'a service that cannot start ends the start with its own words on one line, and what was started before',
+  'a service that cannot start ends the start with its error on one line, and ends the embedded Postgres',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const failed = start({ WEBHOOK_TIMEOUT_MS: 'long' });
@@ -310,16 +310,20 @@ test(
 );
 
 // Security: the demo keys are public knowledge.
-test('no demo key is open where others can reach it', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const open = start({ INTAKE_HOST: '0.0.0.0' });
-  const banner = await open.says('out of force');
-  expect(banner).not.toContain('demo_write_key');
-  const answer = await fetch(`http://127.0.0.1:${environment['INTAKE_PORT']}/v1/identify`, {
-    method: 'POST',
-    headers: { authorization: `Basic ${btoa('demo_write_key:')}`, 'x-strict-mode': '1' },
-    body: '{"userId":"eve"}',
-  });
-  expect(answer.status).toBe(401);
-  open.child.kill('SIGTERM');
-  await once(open.child, 'close');
-});
+test(
+  'demo keys are out of force if others can reach intake',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const open = start({ INTAKE_HOST: '0.0.0.0' });
+    const banner = await open.says('out of force');
+    expect(banner).not.toContain('demo_write_key');
+    const answer = await fetch(`http://127.0.0.1:${environment['INTAKE_PORT']}/v1/identify`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa('demo_write_key:')}`, 'x-strict-mode': '1' },
+      body: '{"userId":"eve"}',
+    });
+    expect(answer.status).toBe(401);
+    open.child.kill('SIGTERM');
+    await once(open.child, 'close');
+  },
+);

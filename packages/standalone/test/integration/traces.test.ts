@@ -68,56 +68,49 @@ describe('with a collector', () => {
       return (name: string): CollectedSpan[] => byName.get(name) ?? [];
     }, WAIT);
 
-  test(
-    'one call is one trace, from its sender to the endpoint that is told of it',
-    SLOW,
-    async () => {
-      const sender = newSender();
-      const { traceparent } = sender;
-      expect(await identify(fleet, 'hedy', { traceparent })).toBe(200);
-      const path = ['POST /v1/identify', 'send events', 'process events', 'POST {endpoint}'];
-      const named = await spansOf(
-        sender.traceId,
-        Object.fromEntries(path.map((name) => [name, 1])),
-      );
-      const spans = path.flatMap(named);
-      expect(spans.map(({ parentSpanId }) => parentSpanId)).toEqual([
-        sender.spanId,
-        ...spans.slice(0, -1).map(({ spanId }) => spanId),
-      ]);
-      expect(spans.map(({ service }) => service)).toEqual([
-        'sluice-intake',
-        'sluice-intake',
-        'sluice-worker',
-        'sluice-worker',
-      ]);
-      const [call, commit, processing, delivery] = spans;
-      expect(call?.attributes).toMatchObject({
-        'http.request.method': 'POST',
-        'http.route': '/v1/identify',
-        'http.response.status_code': 200,
-        'sluice.outcome': 'accepted',
-      });
-      expect(commit?.attributes['messaging.message.id']).toBe(
-        processing?.attributes['messaging.message.id'],
-      );
-      expect(processing).toMatchObject({
-        attributes: { 'sluice.outcome': 'applied', 'sluice.operations': 1 },
-        events: ['reports logged'],
-      });
-      expect(delivery?.attributes).toMatchObject({
-        'sluice.outcome': 'delivered',
-        'http.response.status_code': 200,
-        'sluice.event_type': 'customer_unsubscribed',
-      });
-      // The endpoint can continue the trace; the signed text is beside it.
-      expect(endpoint.requests).toHaveLength(1);
-      expect(endpoint.requests[0]).toMatchObject({
-        traceparent: `00-${sender.traceId}-${delivery?.spanId}-01`,
-        'x-svc-signature': expect.stringMatching(/^[0-9a-f]{64}$/) as string,
-      });
-    },
-  );
+  test('one call is one trace, from its sender to the endpoint of its delivery', SLOW, async () => {
+    const sender = newSender();
+    const { traceparent } = sender;
+    expect(await identify(fleet, 'hedy', { traceparent })).toBe(200);
+    const path = ['POST /v1/identify', 'send events', 'process events', 'POST {endpoint}'];
+    const named = await spansOf(sender.traceId, Object.fromEntries(path.map((name) => [name, 1])));
+    const spans = path.flatMap(named);
+    expect(spans.map(({ parentSpanId }) => parentSpanId)).toEqual([
+      sender.spanId,
+      ...spans.slice(0, -1).map(({ spanId }) => spanId),
+    ]);
+    expect(spans.map(({ service }) => service)).toEqual([
+      'sluice-intake',
+      'sluice-intake',
+      'sluice-worker',
+      'sluice-worker',
+    ]);
+    const [call, commit, processing, delivery] = spans;
+    expect(call?.attributes).toMatchObject({
+      'http.request.method': 'POST',
+      'http.route': '/v1/identify',
+      'http.response.status_code': 200,
+      'sluice.outcome': 'accepted',
+    });
+    expect(commit?.attributes['messaging.message.id']).toBe(
+      processing?.attributes['messaging.message.id'],
+    );
+    expect(processing).toMatchObject({
+      attributes: { 'sluice.outcome': 'applied', 'sluice.operations': 1 },
+      events: ['reports logged'],
+    });
+    expect(delivery?.attributes).toMatchObject({
+      'sluice.outcome': 'delivered',
+      'http.response.status_code': 200,
+      'sluice.event_type': 'customer_unsubscribed',
+    });
+    // The endpoint can continue the trace; the signed text is beside it.
+    expect(endpoint.requests).toHaveLength(1);
+    expect(endpoint.requests[0]).toMatchObject({
+      traceparent: `00-${sender.traceId}-${delivery?.spanId}-01`,
+      'x-svc-signature': expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+    });
+  });
 
   test(
     'a stream is one trace, from its head to the deliveries of all that it brought',
@@ -199,7 +192,7 @@ describe('with a collector', () => {
   });
 
   test(
-    'an import goes on with the call that asked for it, and its batches claim what they write with their place',
+    'an import continues the trace of its call, and its batches store their place in the trace',
     SLOW,
     async () => {
       const sender = newSender();
@@ -323,20 +316,24 @@ describe('with a collector', () => {
     },
   );
 
-  test('what the API refuses is traced with its status, probes are not', SLOW, async () => {
-    const [refused, unknown, probe] = [newSender(), newSender(), newSender()];
-    const ask = (path: string, traceparent: string) =>
-      fetch(`${fleet.api.url}${path}`, { headers: { traceparent } });
-    await ask('/readyz', probe.traceparent);
-    await ask('/v1/customers/hedy%40example.com/attributes', refused.traceparent);
-    await ask('/hedy', unknown.traceparent);
-    const route = '/v1/customers/:identifier/attributes';
-    const [first] = (await spansOf(refused.traceId, { [`GET ${route}`]: 1 }))(`GET ${route}`);
-    expect(first?.attributes).toMatchObject({ 'http.response.status_code': 401 });
-    const [second] = (await spansOf(unknown.traceId, { GET: 1 }))('GET');
-    expect(second?.attributes).toMatchObject({ 'http.response.status_code': 404 });
-    expect(collector.spans.some(({ traceId }) => traceId === probe.traceId)).toBe(false);
-  });
+  test(
+    'a call that the API refuses is traced with its status; a probe is not traced',
+    SLOW,
+    async () => {
+      const [refused, unknown, probe] = [newSender(), newSender(), newSender()];
+      const ask = (path: string, traceparent: string) =>
+        fetch(`${fleet.api.url}${path}`, { headers: { traceparent } });
+      await ask('/readyz', probe.traceparent);
+      await ask('/v1/customers/hedy%40example.com/attributes', refused.traceparent);
+      await ask('/hedy', unknown.traceparent);
+      const route = '/v1/customers/:identifier/attributes';
+      const [first] = (await spansOf(refused.traceId, { [`GET ${route}`]: 1 }))(`GET ${route}`);
+      expect(first?.attributes).toMatchObject({ 'http.response.status_code': 401 });
+      const [second] = (await spansOf(unknown.traceId, { GET: 1 }))('GET');
+      expect(second?.attributes).toMatchObject({ 'http.response.status_code': 404 });
+      expect(collector.spans.some(({ traceId }) => traceId === probe.traceId)).toBe(false);
+    },
+  );
 
   test('of all that was sent so far no person, credential or address has reached the collector', () => {
     // Each name has a letter that is no hexadecimal digit: one trace id in 137 has `ada` in it.

@@ -284,7 +284,7 @@ describe('TrackClient', () => {
     expect(await surface.exchange(row)).toEqual([row.sent]);
   });
 
-  test('an invite event, which is nobody’s, is taken', async () => {
+  test('an invite event without a person is taken', async () => {
     const before = surface.exchanges.length;
     await surface.track.trackAnonymous('', {
       name: 'invited',

@@ -20,7 +20,7 @@ const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
   });`)}`;
 
 test(
-  'without a collector nothing of OpenTelemetry is loaded, and commit batches are as they were before',
+  'without a collector, services load no part of OpenTelemetry, and commit batches have no trace field',
   SLOW,
   async () => {
     const endpoint = await startEndpoint();

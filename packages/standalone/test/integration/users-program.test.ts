@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { runProgram, SLUICE } from './program-under-test.ts';
 
-test('a user is invited with all workspaces, is signed out, and loses the second factor; the log says who did it', async () => {
+test('a user is invited with all workspaces, is signed out, and loses the second factor; the log names the actor', async () => {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const run = async (...words: string[]) => {

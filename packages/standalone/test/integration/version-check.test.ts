@@ -75,7 +75,7 @@ test('an event passes through this version on a schema that a newer one has adde
   await Promise.all(services.map((service) => service.kill('SIGTERM')));
 }, 60_000);
 
-test('no process of this version starts on a schema that has lost what it needs, nor on one not migrated yet', async () => {
+test('processes of this version do not start on a schema that lost a required part, or on one not migrated yet', async () => {
   const ahead = await createTestDatabase();
   await migrate(ahead.database, CONTRACTED);
   const behind = await createTestDatabase();

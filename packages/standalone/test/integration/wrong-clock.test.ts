@@ -55,7 +55,7 @@ async function begin(service: string, program: string, queuePrefix = uniquePrefi
 }
 
 test.each(['intake', 'worker', 'api'])(
-  '%s says how far its clock is from that of Postgres, and goes on',
+  '%s reports the distance between its clock and the clock of Postgres, and goes on',
   async (service) => {
     const process = await begin(service, aheadBy(60_000));
     const { url } = await process.started;
@@ -78,7 +78,7 @@ test.each(['intake', 'worker', 'api'])(
 
 // It gave failing deliveries up, whose seven days were over by its clock.
 test.each(['does not start', 'ends once it is so, though it runs'])(
-  'a worker whose clock is days ahead %s, and says what to set right',
+  'a worker whose clock is days ahead %s, and logs the remedy',
   async (when) => {
     const runs = when !== 'does not start';
     const worker = await begin('worker', (runs ? jumpingBy : aheadBy)(8 * 86_400_000));

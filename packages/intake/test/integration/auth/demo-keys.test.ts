@@ -69,7 +69,7 @@ const CALLS: Readonly<Record<string, Call>> = {
 const PROXY = { 'x-forwarded-for': '203.0.113.9' };
 const ELSEWHERE: Readonly<Record<string, Record<string, string>>> = {
   'through a proxy': PROXY,
-  'through a proxy that names nobody': { 'x-forwarded-for': '' },
+  'through a proxy that names no client': { 'x-forwarded-for': '' },
   'for a name that leads here': { host: 'rebound.example' },
   'for a name that begins like this machine': { host: '127.0.0.1.example:80' },
 };
@@ -91,7 +91,7 @@ async function send({ method, path, headers, body }: Call, more: Record<string, 
 
 describe.each(Object.entries(CALLS))('%s', (_, call) => {
   test.each(Object.entries(ELSEWHERE))(
-    '%s is refused, and the answer says why',
+    '%s is refused, and the answer names DEMO_HOSTS',
     async (__, more) => {
       const answer = await send(call, more);
       expect(answer.status).toBe(401);
@@ -114,7 +114,7 @@ test('pages for browsers with the demo’s key are not there for others', async 
   expect((await send(page, { host: 'rebound.example' })).status).toBe(404);
 });
 
-test('nothing of what was refused is taken, and another key comes from anywhere', async () => {
+test('refused calls store no event, and another key may come from anywhere', async () => {
   await expectUnharmed(intake);
   const before = eventsNamed(intake, 'demo').length;
   for (const more of Object.values(ELSEWHERE)) await send(FAST, more);

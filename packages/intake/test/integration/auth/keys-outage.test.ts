@@ -66,7 +66,7 @@ async function startWorld() {
 
 // Such a read used to wait until TCP gave up, a quarter of an hour, and a revoked key was good for as long.
 test(
-  'a read of the keys that is never answered is given up: a change is in force once there is a way, and until then it is said how old they are',
+  'intake gives up a key read that stays unanswered, logs the age of its keys, and applies changes once Postgres answers',
   async () => {
     const { database, intake, proxy, send } = await startWorld();
     expect(await send('old-key')).toBe(200);

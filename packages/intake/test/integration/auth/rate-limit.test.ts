@@ -21,7 +21,7 @@ const send = (path: string, authorization: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-test('a call over the rate is 429 on both APIs, in permissive mode too, and nothing of it is stored', async () => {
+test('a call over the rate is 429 on both APIs, in permissive mode too, and stores no operation', async () => {
   // Strangers do not use up the workspace's calls.
   for (let n = 0; n < 10; n++) {
     const answer = await send('/v1/track', 'Basic d3Jvbmc6', { userId: 'a', event: 'x' });

@@ -218,7 +218,7 @@ describe.each(DOORS)('$name', ({ path, authorization, item, field, strictStatus,
     },
   );
 
-  test('in an identifier costs that item too, and nobody else is meant by it', async () => {
+  test('in an identifier costs that item too, and never becomes the identifier of another person', async () => {
     for (const bad of ['\\ud800', '\xfc']) {
       const people = newPeople();
       const [before, , after] = people;
@@ -238,7 +238,7 @@ describe('a stream', () => {
   const lineOf = (person: string, bytes: Buffer): Buffer =>
     Buffer.from(`${pipelinesItem(person, textOf(bytes))}\n`, 'latin1');
 
-  test('takes each line for itself, whatever is in its neighbours', async () => {
+  test('takes each line by itself, and reports each bad line by number', async () => {
     const stream = openStream(intake.url);
     const people = VALUES.map(() => newPeople());
     for (const [index, { bytes }] of VALUES.entries()) {
@@ -266,7 +266,7 @@ describe('a single call', () => {
   ] as const;
 
   test.each(POSTS)(
-    '%s takes NaN as null and says so; strict mode says where it is',
+    '%s takes NaN as null; strict mode refuses it and names its field',
     async (path, authorization, head) => {
       const [person] = newPeople();
       const send = (strict: '0' | '1') =>
@@ -326,7 +326,7 @@ describe('a single call', () => {
   });
 });
 
-test('what is told of a bad value is an error only where the item is lost', () => {
+test('the issue of a bad value is an error only if the item is lost', () => {
   for (const operation of intake.operations.filter(isIssue))
     expect(isError(operation.issue)).toBe(
       !['number_not_finite', 'characters_replaced', 'key_repeated'].includes(operation.issue.code),

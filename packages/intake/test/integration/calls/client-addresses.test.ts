@@ -54,7 +54,7 @@ test.each(['/v1/import', '/v1/import/', '/v1/batch/', '/v1/b'])(
   },
 );
 
-describe('a slash at the end of a path changes nothing', () => {
+describe('a slash at the end of a path changes no answer', () => {
   const paths = routes.map(({ method, pattern }) => ({
     method: method === 'del' ? 'DELETE' : method.toUpperCase(),
     path: pattern.replace(':segment', '7').replaceAll(/:\w+/g, 'p-1'),
@@ -82,7 +82,7 @@ describe('a slash at the end of a path changes nothing', () => {
 });
 
 describe('a write key as a Bearer token', () => {
-  test('opens what it opens as the user of Basic', async () => {
+  test('opens calls and streams, as it does as the user of Basic', async () => {
     const body = JSON.stringify({ userId: 'bearer', event: 'e' });
     for (const path of ['/v1/track', '/v1/stream']) {
       const line = JSON.stringify({ type: 'track', userId: 'bearer', event: 'e' });
@@ -132,7 +132,7 @@ describe('a preflight', () => {
       expect(await allowed(asked)).toBe(asked);
   });
 
-  test('names its own where none are asked for, or what is asked for are no names', async () => {
+  test('allows the default headers if the request names no headers or invalid ones', async () => {
     for (const asked of [undefined, '', 'a b', 'a,,b', 'x'.repeat(101), '<script>'])
       expect(await allowed(asked)).toContain('Authorization, Content-Type');
   });
@@ -165,7 +165,7 @@ describe('a batch over 1 MB', () => {
     },
   );
 
-  test('is refused in strict mode, and what is lost is told', async () => {
+  test('is refused in strict mode, and the answer counts the lost calls', async () => {
     const answer = await send('/v1/batch', batchOf('strict', 100, 12_000), {
       'X-Strict-Mode': '1',
     });

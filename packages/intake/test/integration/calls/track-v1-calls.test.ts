@@ -60,7 +60,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
   });
 
   test.each(['unknown', 'MINE', 'mine ', "'; drop table people; --", '%', '__proto__'])(
-    '%j, a delivery that nobody knows, is 400 and leaves nothing behind',
+    'an unknown delivery %j is 400 and stores no operation',
     async (deliveryId) => {
       const answer = await unsubscribe(deliveryId);
       expect(answer.status).toBe(400);
@@ -78,7 +78,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
   });
 
   // Tenant safety: a sender that reports metrics under another workspace's ids must reach no person there.
-  test('an id known in two workspaces unsubscribes nobody, and both are told in their issues', async () => {
+  test('an id known in two workspaces is 400, unsubscribes no person, and is an issue of both', async () => {
     const answer = await unsubscribe('shared');
     expect(answer.status).toBe(400);
     const problem = (await answer.json()) as { code: string; message: string };
@@ -98,7 +98,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
   });
 
   // Security: copying a workspace's delivery ids must not keep its people from unsubscribing.
-  test('credentials say which workspace is meant, so that nobody else with the id stands in the way', async () => {
+  test('credentials select the workspace, so an id that another workspace also knows is taken', async () => {
     expect((await unsubscribe('shared', TRACK_AUTHORIZATION)).status).toBe(200);
     await vi.waitFor(
       () => expect(seen()).toMatchObject([{ type: 'delivery.unsubscribe', environmentId: 1 }]),
@@ -111,7 +111,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
     expect(seen()).toEqual([]);
   });
 
-  test('credentials that open nothing are as none', async () => {
+  test('credentials that open no workspace count as missing credentials', async () => {
     for (const authorization of ['Basic d3Jvbmc6d3Jvbmc=', PIPELINES_AUTHORIZATION, 'nonsense']) {
       expect((await unsubscribe('theirs', authorization)).status).toBe(200);
       expect((await unsubscribe('shared', authorization)).status).toBe(400);
@@ -128,7 +128,7 @@ describe('POST /unsubscribe/{delivery_id}', () => {
     },
   );
 
-  test('a flood of them waits for nothing that other calls need', async () => {
+  test('a flood of unknown deliveries does not block other calls', async () => {
     const flood = Promise.all(Array.from({ length: 500 }, () => unsubscribe('unknown')));
     const answer = await fetch(`${intake.url}/v1/track`, {
       method: 'POST',

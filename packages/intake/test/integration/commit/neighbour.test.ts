@@ -67,7 +67,7 @@ function startFlood(intake: ServiceUnderTest) {
 }
 
 test.each(['redis', 'postgres'] as const)(
-  'its calls are applied behind few of the other’s (%s), and what the other is told that it has is applied once, in its order',
+  'calls beside a flood are applied behind few of its calls (%s), and its acknowledged calls are applied once, in order',
   async (kind) => {
     const intake = await world.startIntake(kind === 'postgres' ? { REDIS_URL: '' } : {});
     await world.startConsuming(kind, (count) => sleep(2 + count / OPERATIONS_PER_MS));

@@ -96,7 +96,7 @@ describe('a Redis that', () => {
   );
 
   test(
-    'is full, beside a disk buffer that may hold nothing: calls are refused, somebody is woken, and it ends by itself',
+    'is full beside a disk buffer of 0 bytes makes intake refuse calls and fail /readyz until it has memory again',
     async () => {
       const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
       await send(intake, 'ann', 'event-0');
@@ -118,7 +118,7 @@ describe('a Redis that', () => {
   );
 
   test(
-    'does not take the password is told so, and gets what was acknowledged once it does',
+    'refuses the password is reported in the log and in /readyz, and gets acknowledged calls once it accepts it',
     async () => {
       const url = world.redis.url.replace('redis://', 'redis://sluice:not-yet@');
       const intake = await world.startIntake({ REDIS_URL: url });

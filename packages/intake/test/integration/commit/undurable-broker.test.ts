@@ -59,7 +59,7 @@ test(
 );
 
 test(
-  'intake starts where the loss is accepted, and where the settings are hidden, and says so',
+  'intake starts if the loss is accepted or the settings are hidden, and reports that it is not durable',
   async () => {
     await world.command('CONFIG SET appendfsync everysec');
     const accepted = await world.startIntake({

@@ -91,7 +91,7 @@ async function fillDisk(intake: ServiceUnderTest, key: string): Promise<string[]
 }
 
 test(
-  'while the broker is away, the last share of the disk is for the other workspace, and nothing acknowledged is lost',
+  'while the broker is away, the last share of the disk is for the other workspace, and all acknowledged calls are applied',
   async () => {
     const intake = await world.startIntake({
       INTAKE_SPILL_SIZE_BYTES_MAX: String(SPILL_SIZE_BYTES_MAX),

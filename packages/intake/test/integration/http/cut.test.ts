@@ -223,7 +223,7 @@ test(
 );
 
 test.each(TRANSPORTS.filter(({ path }) => path === '/v1/stream'))(
-  '$name that is cut after 0.3 s costs nothing 2 s later',
+  '$name that is cut after 0.3 s has released its CPU time and memory 2 s later',
   async (transport) => {
     await isIdle();
     const before = heldSizeBytes();

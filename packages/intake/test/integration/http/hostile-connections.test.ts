@@ -77,7 +77,7 @@ test.each(['/livez', '/auth', '/api/v1/accounts/region'])(
   },
 );
 
-test('a connection on which HEAD was asked takes the next call, and ends where it shall', async () => {
+test('a connection takes the next call after HEAD, and ends if a header asks for it', async () => {
   const raw = openRaw(intake.port);
   raw.write('HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n');
   await vi.waitFor(() => expect(raw.text()).toMatch(/^HTTP\/1.1 200 .*\r\n\r\n$/s), 5_000);
@@ -99,7 +99,7 @@ test('a chunked body is read whole', async () => {
   raw.destroy();
 });
 
-test('a connection cut in the middle of a body leaves nothing behind', async () => {
+test('a connection cut in the middle of a body stores no event', async () => {
   const raw = openRaw(intake.port);
   raw.write(`${callHead('Content-Length: 1000')}{"userId":"a","event":"cut"`);
   await new Promise((resolve) => raw.socket.once('connect', resolve));
@@ -108,7 +108,7 @@ test('a connection cut in the middle of a body leaves nothing behind', async () 
   expect(eventsNamed(intake, 'cut')).toEqual([]);
 });
 
-test('two hundred bodies that stop halfway cost bounded memory, and nobody else', async () => {
+test('two hundred bodies that stop halfway cost bounded memory, and intake answers other calls', async () => {
   const half = `{"userId":"a","event":"${'x'.repeat(40_000)}`;
   const callers = Array.from({ length: 200 }, () => {
     const raw = openRaw(intake.port);
@@ -123,7 +123,7 @@ test('two hundred bodies that stop halfway cost bounded memory, and nobody else'
   await expectUnharmed(intake);
 });
 
-test('a caller that hangs up before the answer harms nobody', async () => {
+test('callers that hang up before the answer leave intake unharmed', async () => {
   for (let n = 0; n < 50; n++) {
     const raw = openRaw(intake.port);
     const body = JSON.stringify({ userId: 'a', event: `hung up ${n}` });
@@ -133,17 +133,21 @@ test('a caller that hangs up before the answer harms nobody', async () => {
   await expectUnharmed(intake);
 });
 
-test('a body that drips in holds up nobody else and is ended', { timeout: 40_000 }, async () => {
-  const raw = openRaw(intake.port);
-  raw.write(callHead('Content-Length: 1000'));
-  const drip = setInterval(() => raw.write('x'), 500);
-  await expectUnharmed(intake);
-  await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 35_000);
-  clearInterval(drip);
-  await expectUnharmed(intake);
-});
+test(
+  'a body that drips in does not hold up other calls, and its connection is ended',
+  { timeout: 40_000 },
+  async () => {
+    const raw = openRaw(intake.port);
+    raw.write(callHead('Content-Length: 1000'));
+    const drip = setInterval(() => raw.write('x'), 500);
+    await expectUnharmed(intake);
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 35_000);
+    clearInterval(drip);
+    await expectUnharmed(intake);
+  },
+);
 
-test('pipelined calls, which uWebSockets.js cannot answer in turn, end the connection and harm nobody', async () => {
+test('pipelined calls, which uWebSockets.js cannot answer in turn, end the connection and leave intake unharmed', async () => {
   const raw = openRaw(intake.port);
   const body = JSON.stringify({ userId: 'a', event: 'pipelined' });
   const call = callHead(`Content-Length: ${body.length}`) + body;

@@ -83,7 +83,7 @@ describe('refused at once, and the connection ended', () => {
 });
 
 // Each waits for more than will come. No other request may come from their address meanwhile (`silent-connections.ts`).
-describe('never understood: cut without an answer, and nothing is taken', () => {
+describe('intake cuts requests that it never understands, without an answer or an event', () => {
   const heads: Record<string, string> = {
     'Transfer-Encoding with a space before the colon':
       callHead('Transfer-Encoding : chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
@@ -150,7 +150,7 @@ test('a call that takes longer than a head may is answered, beside silent connec
 });
 
 // uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than the sent one.
-test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothing is taken', async () => {
+test('a chunk extension or a missing chunk is cut after 3 s, and stores no event', async () => {
   const takenCount = eventsNamed(intake, 'hostile').length;
   const startedAtMs = performance.now();
   const all = [
@@ -174,7 +174,7 @@ test('a chunk extension, or a chunk that does not come: cut after 3 s, and nothi
 
 // uWebSockets.js calls back for each chunk that it reads, in one turn of the event loop: 0.2 s for 2 MB.
 test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
-  'POST %s in hundreds of thousands of chunks of one byte: cut, and nothing is taken',
+  'POST %s in hundreds of thousands of chunks of one byte is cut, and intake holds no byte of it',
   async (path) => {
     const raw = openRaw(intake.port);
     raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
@@ -203,7 +203,7 @@ test.each<[string, string]>([
 });
 
 test.each(['GET /livez', 'HEAD /livez', 'OPTIONS /v1/track'])(
-  '%s with a body: its bytes are nobody’s call, and in chunks it ends the connection',
+  'the body of %s is never read as a call, and in chunks it ends the connection',
   async (line) => {
     const takenCount = eventsNamed(intake, 'hostile').length;
     const inside = sized();
@@ -290,7 +290,7 @@ test.each([
   ['GET', '/livez', undefined],
   ['GET', '/nowhere', undefined],
   ['OPTIONS', '/v1/track', undefined],
-])('%s %s tells browsers not to guess the type of the answer', async (method, path, body) => {
+])('the answer to %s %s forbids browsers to guess its type', async (method, path, body) => {
   const answer = await fetch(intake.url + path, {
     method,
     headers: { Authorization: PIPELINES_AUTHORIZATION },

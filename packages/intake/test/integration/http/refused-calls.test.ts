@@ -16,7 +16,7 @@ const refusedIn = (page: string) =>
     ),
   );
 
-test('a call that is not taken is counted by its status, those that are taken are not', async () => {
+test('a refused call is counted by its status; an accepted call is not counted', async () => {
   const intake = await world.startIntake({ INTAKE_RATE_LIMIT_PER_SECOND: '0' });
   const refused = async () => refusedIn(await (await fetch(`${intake.url}/metrics`)).text());
   expect(await refused()).toEqual({ 400: 0, 401: 0, 429: 0, 503: 0 });

@@ -191,7 +191,7 @@ describe('hostile bodies', () => {
 });
 
 describe('paths and methods', () => {
-  test('an unknown path is 404 and a wrong method is 405 with what is allowed', async () => {
+  test('an unknown path is 404 and a wrong method is 405 with the allowed methods', async () => {
     const unknown = await send('/v1/nothing', '{}');
     expect(unknown.status).toBe(404);
     expect(((await unknown.json()) as ProblemBody).code).toBe('not_found');

@@ -42,7 +42,7 @@ test.each([
   expect(await answer.json()).toMatchObject({ region });
 });
 
-test('with INTAKE_STREAM_COUNT_MAX streams open another one is told to come again', async () => {
+test('with INTAKE_STREAM_COUNT_MAX streams open, another one is 503 with Retry-After', async () => {
   const url = await startIntake({ INTAKE_STREAM_COUNT_MAX: '1' });
   const open = (body: string | ReadableStream, signal: AbortSignal) =>
     fetch(`${url}/v1/stream`, {

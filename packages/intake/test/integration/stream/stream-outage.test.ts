@@ -82,7 +82,7 @@ test(
 );
 
 test(
-  'a broker that dies where nothing can be kept: the sender is told how far it came, and that much is durable',
+  'if the broker dies and intake has no disk buffer, a stream ends with the number of its durable lines',
   async () => {
     const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
     const stream = openStream(intake.url, HEADERS);
@@ -105,7 +105,7 @@ test(
 );
 
 test(
-  'a broker that hangs holds the sender back: what is in memory stays small, and all is taken when it wakes',
+  'a broker that hangs holds the sender back, so memory stays small; all lines are taken when it wakes',
   async () => {
     const intake = await world.startIntake({ INTAKE_COMMIT_DEADLINE_MS: '60000' });
     const stream = openStream(intake.url, HEADERS);
@@ -139,7 +139,7 @@ test(
 );
 
 test(
-  'a stop finishes what a stream has brought, says how far that is, and the next process goes on after it',
+  'a stop commits the lines of a stream and reports the last one, and the next process continues after it',
   async () => {
     const intake = await world.startIntake();
     const stream = openStream(intake.url, HEADERS, '?id=s');

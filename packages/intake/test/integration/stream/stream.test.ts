@@ -71,7 +71,7 @@ describe('a stream', () => {
     await vi.waitFor(() => expect(namesOf('many')).toEqual(names), WAIT);
   });
 
-  test('tells its bad lines by number, records them, and takes their neighbours', async () => {
+  test('reports its bad lines by number, records them, and takes their neighbours', async () => {
     const stream = openStream(intake.url);
     await stream.write(
       [
@@ -116,7 +116,7 @@ describe('a stream', () => {
     await vi.waitFor(() => expect(namesOf('tom')).toEqual(['t-1']), WAIT);
   });
 
-  test('in strict mode ends at the first refused line: what came before it is taken, what comes after is not', async () => {
+  test('in strict mode ends at the first refused line: earlier lines are taken, later lines are not', async () => {
     const stream = openStream(intake.url, { 'X-Strict-Mode': '1' });
     await stream.write(`${track('sam', 's-1')}${track('sam', 's-2')}{}\n${track('sam', 's-4')}`);
     await stream.ended;
@@ -142,7 +142,7 @@ describe('a stream', () => {
     await vi.waitFor(() => expect(namesOf(person)).toEqual(names), WAIT);
   });
 
-  test('whose encoding breaks off says how far it came', async () => {
+  test('whose encoding breaks off ends with the number of its last line', async () => {
     const bytes = gzipSync(track('gil', 'g-1'));
     const stream = openStream(intake.url, { 'Content-Encoding': 'gzip' });
     await stream.write(bytes.subarray(0, bytes.length - 4));
@@ -171,7 +171,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('that is cut leaves what was acknowledged, no half line, and a process that goes on', async () => {
+  test('that is cut keeps its acknowledged lines and no half line, and intake takes the next stream', async () => {
     const stream = openStream(intake.url);
     await stream.write(`${track('cut', 'c-1')}${track('cut', 'c-2').trimEnd()}`);
     await untilAcknowledged(stream, 1);
@@ -183,7 +183,7 @@ describe('a stream', () => {
     await vi.waitFor(() => expect(namesOf('cut')).toEqual(['c-1', 'c-3']), WAIT);
   });
 
-  test('whose sender says nothing for longer than sockets are kept goes on', async () => {
+  test('whose sender is silent for longer than silent sockets are kept goes on', async () => {
     const stream = openStream(intake.url);
     await stream.write(track('slow', 's-1'));
     await untilAcknowledged(stream, 1);
@@ -232,7 +232,7 @@ describe('before the first line', () => {
     return { status: stream.status(), answer: stream.answers[0] };
   };
 
-  test('wrong credentials are 401 in both modes, for a stream that is thrown away helps nobody', async () => {
+  test('wrong credentials are 401 in both modes, so that a stream is never dropped silently', async () => {
     expect(await refused({ Authorization: 'Basic eDo=' })).toMatchObject({ status: 401 });
     expect(await refused({ Authorization: 'Basic eDo=', 'X-Strict-Mode': '1' })).toMatchObject({
       status: 401,
@@ -288,7 +288,7 @@ describe('before the first line', () => {
   });
 });
 
-test('a stream on which nothing comes is ended with how far it came', async () => {
+test('an idle stream is ended with the number of its last line', async () => {
   const other = await startIntakeUnderTest(undefined, { idleTimeoutMs: 300 });
   const stream = openStream(other.url);
   await stream.write(track('idle', 'i-1'));

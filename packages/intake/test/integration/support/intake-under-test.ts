@@ -1,4 +1,4 @@
-/** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
+/** A whole intake on real sockets, Redis and Postgres. It shows the committed operations. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
@@ -40,7 +40,7 @@ export interface IntakeUnderTest {
   /** Everything that went through the broker so far, in order. */
   readonly operations: readonly Operation[];
   readonly unauthorized: UnauthorizedRecorder;
-  /** What calls and streams hold of the bounds that all share, and how many are not answered. */
+  /** The use of the common bounds by calls and streams, and the number of unanswered calls. */
   held(): Readonly<
     Record<
       'collectedSizeBytes' | 'streamSizeBytes' | 'pendingSizeBytes' | 'places' | 'inFlight',

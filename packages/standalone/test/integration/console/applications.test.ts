@@ -23,7 +23,7 @@ async function makeEndpoint(application: string, endpoint: string): Promise<numb
   return (await world.call<{ id: number }>('POST', `${path}/endpoints`, body)).id;
 }
 
-test('without an application the page says what one is; its samples are pasted one after another, and a message goes out', async () => {
+test('without an application the page explains one; its samples, pasted one after another, send a message', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Applications' }).click();
   await page.getByRole('heading', { name: 'There is no application yet' }).waitFor();
@@ -138,7 +138,7 @@ test('an endpoint is made with options of its own, and shows its secret once', a
   await page.context().close();
 });
 
-test('what was sent to an application is counted, and sent to its endpoints again', async () => {
+test('messages to an application are counted, and a replay sends them to its endpoints again', async () => {
   const receiver = await startReceiver();
   receiver.answer.status = 200;
   const id = await makeEndpoint('replayed', receiver.url);
@@ -161,7 +161,7 @@ test('what was sent to an application is counted, and sent to its endpoints agai
   await page.context().close();
 });
 
-test('a link to the portal is made; there are its endpoints and the event types with their schemas, and nothing else', async () => {
+test('a link to the portal is made; it shows its endpoints and the event types with their schemas alone', async () => {
   const id = await makeEndpoint('portal-of', 'http://127.0.0.1:9/hook');
   const other = await makeEndpoint('another', 'http://127.0.0.1:9/hook');
   const schema = { type: 'object', required: ['invoice_id'] };

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('billing shows the plan, what is used of it and the purchases; each number leads to what it is made of', async () => {
+test('billing shows the plan, its usage and the purchases, and each number leads to its parts', async () => {
   const page = await world.demoPage();
   await page.keyboard.press('g');
   await page.keyboard.press('b');
@@ -31,7 +31,7 @@ test('billing shows the plan, what is used of it and the purchases; each number 
   await page.context().close();
 });
 
-test('a purchase shows its steps with their times, and what became of it', async () => {
+test('a purchase shows its outcome, and its steps with their times', async () => {
   const runId = `run_${crypto.randomUUID()}`;
   await sql`
     with made as (

@@ -68,7 +68,7 @@ test('credits are bought once by a double click, paid at the provider’s page, 
   await page.context().close();
 });
 
-test('without a card on file a plan is refused with what to do, and nothing is charged', async () => {
+test('without a card on file, buying a plan shows an alert and charges no money', async () => {
   const before = services.paid().length;
   const page = await openBilling();
   await page.getByRole('button', { name: 'Buy Essentials by the month' }).click();

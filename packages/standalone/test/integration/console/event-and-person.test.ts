@@ -11,7 +11,7 @@ afterAll(() => world.close());
 /** Values that somebody else may put into an event, to be shown and not to be run. */
 const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>\u202e\u0007`;
 
-test('the id of an event is pasted into the palette, and its page says how far it came', async () => {
+test('the id of an event, pasted into the palette, opens a page that shows its progress', async () => {
   const page = await world.demoPage();
   await page.keyboard.press('Control+k');
   await page.keyboard.insertText('not-sent-yet');
@@ -69,7 +69,7 @@ test('a person has attributes with their changes, activity, relationships and de
   await page.context().close();
 });
 
-test('what others put into names and attributes is text, with its control characters shown', async () => {
+test('names and attributes from callers are shown as text, with visible control characters', async () => {
   await world.send('/v1/identify', {
     userId: 'mallory',
     traits: { email: 'mallory@example.com', note: HOSTILE },
@@ -87,7 +87,7 @@ test('what others put into names and attributes is text, with its control charac
   await page.context().close();
 });
 
-test('a person who is not there, and an address that is none, say so with the way on', async () => {
+test('the page of people removes a parameter without a meaning from its address', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/people?by=nonsense&more=1`);
   await page.getByRole('heading', { name: 'People' }).waitFor();

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('without a type the page says what one is, and its samples work when they are pasted', async () => {
+test('without a type the page explains one, and its samples work when they are pasted', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Event types' }).click();
   await page.getByRole('heading', { name: 'No event type is described yet' }).waitFor();
@@ -27,7 +27,7 @@ test('without a type the page says what one is, and its samples work when they a
   await page.context().close();
 });
 
-test('a type is made by the keyboard alone, and says why a schema is none', async () => {
+test('a type is made by the keyboard alone, and the form names the fault of a schema', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/event-types`);
   const make = page.getByRole('button', { name: 'Make an event type', exact: true });
@@ -137,7 +137,7 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
   await page.context().close();
 });
 
-test('a member sees the types, tries payloads, and changes none', async () => {
+test('a member sees the types and tries payloads, and has no right to change a type', async () => {
   await world.call('PUT', '/v1/event_types/seen', { description: 'Seen.' });
   const { page } = await world.userPage('member');
   await page.goto(`${world.url}/event-types`);
@@ -152,7 +152,7 @@ test('a member sees the types, tries payloads, and changes none', async () => {
   await page.context().close();
 });
 
-test('what others wrote into a type is text, and runs nothing', async () => {
+test('the name, description and schema of a type are shown as text, without markup', async () => {
   const evil = '<img src=x onerror=alert(1)>\u202e';
   await world.call('PUT', `/v1/event_types/${encodeURIComponent('<b>x')}`, {
     description: evil,

@@ -22,7 +22,7 @@ const latestOf = async (name: string): Promise<number> => {
   return Number(feeds.find((feed) => feed.name === name)?.latest.split('.')[1]);
 };
 
-test('without a feed the page says what one is, and its samples work when they are pasted', async () => {
+test('without a feed the page explains one, and its samples work when they are pasted', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Feeds' }).click();
   await page.getByRole('heading', { name: 'There is no feed yet' }).waitFor();
@@ -100,7 +100,7 @@ test('a feed is made, read a page at a time, changed, and deleted by its name', 
   await page.context().close();
 });
 
-test('a cursor of a feed that was made anew is said to be over, with the way on', async () => {
+test('a cursor from before a feed was made anew shows an alert and a button to the oldest event', async () => {
   await world.call('PUT', '/v1/feeds/anew', { events: ['event'] });
   const { feeds } = await world.call<{ feeds: { name: string; latest: string }[] }>(
     'GET',

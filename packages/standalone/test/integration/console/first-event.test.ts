@@ -81,7 +81,7 @@ test('live shows calls as they come, filters them at the server, and pauses for 
   await page.context().close();
 });
 
-test('an issue says why a call was changed or not taken, and the address keeps it open', async () => {
+test('an issue shows the reason for a changed or refused call, and the address keeps it open', async () => {
   expect(await world.send('/v1/track', { event: 'x', timestamp: 'yesterday' }, false)).toBe(200);
   const page = await world.demoPage();
   await page.keyboard.press('g');

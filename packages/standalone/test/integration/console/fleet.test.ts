@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('every process and shard is shown, and what is wrong with the page that says what to do', async () => {
+test('the page shows every process and shard, and links a problem to its runbook', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Fleet' }).click();
   await page.getByText('Everything is well').waitFor();
@@ -49,7 +49,7 @@ test('a process that ends goes, and one that starts comes', async () => {
   expect(await idsOf('intake')).toHaveLength(1);
 });
 
-test('who is no admin of the operator sees no fleet', async () => {
+test('a user who is no admin of the operator sees no fleet', async () => {
   const { page } = await world.userPage('member');
   expect(await page.getByRole('link', { name: 'Fleet' }).count()).toBe(0);
   await page.goto(`${world.url}/fleet`);

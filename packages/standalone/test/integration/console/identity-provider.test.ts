@@ -109,7 +109,7 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await theirs.context().close();
 });
 
-test('what the provider does not vouch for is refused with a sentence, and so are answers of strangers', async () => {
+test('an unverified address, errors of the provider and answers to another browser are refused with a sentence', async () => {
   const email = await insertUser('member');
   const page = await world.newPage();
   await page.goto(world.url);

@@ -125,7 +125,7 @@ test('what an app key may do, and from where, is shown', async () => {
   await page.context().close();
 });
 
-test('a key leads to its last use and to what was changed with it, and that to the change itself', async () => {
+test('a key leads to its last use and to the changes made with it, and each entry to its change', async () => {
   const made = await call('POST', `${account}/api_credentials`, DEMO.accountToken, {
     type: 'service_account',
     name: 'Deploy',
@@ -186,7 +186,7 @@ test('the audit log is exported as it is filtered, once though the first answer 
   await page.context().close();
 });
 
-test('a member is told that keys are not the role’s', async () => {
+test('a member has no link to the keys, and their page refuses the role', async () => {
   const { page } = await world.userPage('member');
   await page.goto(`${world.url}/keys`);
   await page.getByText('This is not for your role').waitFor();

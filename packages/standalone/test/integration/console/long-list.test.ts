@@ -70,7 +70,7 @@ test('End and PageDown reach the oldest of 100,000, with few rows drawn, and a r
   await page.context().close();
 });
 
-test('what is filtered is listed by pages, of one webhook and of all', async () => {
+test('filtered deliveries are listed by pages, of one webhook and of all', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${webhookId}`);
   await page.getByLabel('Last answer').selectOption('5xx');
@@ -88,7 +88,7 @@ test('what is filtered is listed by pages, of one webhook and of all', async () 
   await page.context().close();
 });
 
-test('what was applied, refused, delivered and failed is counted, in words and in a table', async () => {
+test('applied operations, refused calls and deliveries are counted, in words and in a table', async () => {
   const receiver = await startReceiver();
   receiver.answer.status = 200;
   await world.makeWebhook('counted', receiver.url);

@@ -219,7 +219,7 @@ test('the page is accessible and small, wide and narrow, with the colours of the
   expect(found).toEqual([]);
 });
 
-test('in a frame of the product it is shown and tells its height, and in one of others it is not', async () => {
+test('the portal in a frame of the product is shown and sends its height; in other frames it is refused', async () => {
   const id = await world.makeWebhook('framed', 'http://127.0.0.1:9/hook');
   let portalUrl = '';
   const product = createServer((_request, response) => {

@@ -57,7 +57,7 @@ test('an attempt shows the request as the receiver got it, without the secrets',
   await page.context().close();
 });
 
-test('a replay says how many it would send before it sends them, and then how far it is', async () => {
+test('a replay shows the number of its deliveries before it sends them, and then its progress', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${id}`);
   await page.getByRole('button', { name: 'Replay …' }).click();

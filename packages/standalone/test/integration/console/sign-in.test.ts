@@ -65,7 +65,7 @@ test('a user sets a second factor up by keyboard, needs it from then on, and com
   await page.context().close();
 });
 
-test('where the account requires two factors the sign-in leads through the setup', async () => {
+test('if the account requires two factors, the sign-in leads through the setup', async () => {
   const setRequired = (isRequired: boolean) =>
     sql`update accounts set is_two_factor_required = ${isRequired} where account_id = ${DEMO.accountId}`.execute(
       world.fleet.database,

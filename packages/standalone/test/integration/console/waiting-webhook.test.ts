@@ -121,7 +121,7 @@ test('a delivery is sent again by the keyboard alone, and a double press sends i
   await page.context().close();
 });
 
-test('a webhook is paused and resumed, and the sentence says who did it', async () => {
+test('a webhook is paused and resumed, and the page names the user who paused it', async () => {
   const { id, receiver } = await blockedWebhook('paused');
   receiver.answer.status = 200;
   const page = await world.demoPage();

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('without a webhook the page says what one is, and its sample makes the first one, for order_placed', async () => {
+test('without a webhook the page explains one, and its sample makes the first one, for order_placed', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Webhooks' }).first().click();
   await page.getByRole('heading', { name: 'There is no webhook yet' }).waitFor();
