@@ -25,17 +25,17 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
   },
   {
     file: 'events/dead-lettered-operations.test.ts',
-    test: 'need not be the value’s',
+    test: 'for a cause outside their values',
     reason: TRIGGER,
   },
   { file: 'imports/imports.test.ts', test: 'need not be a value’s', reason: TRIGGER },
-  { file: 'process/refused-statements.test.ts', test: 'none of whose batches', reason: TRIGGER },
+  { file: 'process/refused-statements.test.ts', test: 'cannot apply any batch', reason: TRIGGER },
   {
     file: 'events/people-counts.test.ts',
-    test: 'a transaction that is taken back counts nothing',
+    test: 'a transaction that is rolled back is not counted',
     reason: RAW_PEOPLE,
   },
-  { file: 'events/people-counts.test.ts', test: 'waits for nobody who does', reason: RAW_PEOPLE },
+  { file: 'events/people-counts.test.ts', test: 'do not wait for each other', reason: RAW_PEOPLE },
   {
     file: 'events/people-counts.test.ts',
     test: 'many people in one statement are counted at once',
@@ -43,7 +43,7 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
   },
   {
     file: 'events/people-counts.test.ts',
-    test: 'the migration counts who is there',
+    test: 'the migration counts existing people',
     reason: 'the triggers that the migration makes are gone where people are distributed',
   },
   {
@@ -51,7 +51,11 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
     test: 'names a workspace whose number',
     reason: RAW_PEOPLE,
   },
-  { file: 'events/workspaces.test.ts', test: 'is shown with what it holds', reason: RAW_PEOPLE },
+  {
+    file: 'events/workspaces.test.ts',
+    test: 'shows only the workspace of the key',
+    reason: RAW_PEOPLE,
+  },
   {
     file: 'events/workspaces.test.ts',
     test: 'counted again after ten seconds',
@@ -59,7 +63,7 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
   },
   {
     file: 'billing/billing-profile.test.ts',
-    test: 'told beside what the plan includes',
+    test: 'is shown beside the included amount',
     reason: RAW_PEOPLE,
   },
   {
