@@ -307,7 +307,7 @@ const heartbeat = heartbeatOf(
 );
 // A beat to a silent Postgres would hold up a stop.
 void databaseChecked.then(() => startHeartbeat({ ...heartbeat, logger, lifecycle }));
-logger.info({ mail: mailer.description }, 'where mails go');
+logger.info({ mail: mailer.description }, 'mails are sent this way');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 
 /** A random one: its signatures are valid only as long as this process lives. */
@@ -315,8 +315,8 @@ function temporarySecret(): string {
   if (settings.NODE_ENV === 'production')
     throw new AppError(
       'CONFIG_INVALID',
-      'API_SECRET is required if NODE_ENV is production; make one: openssl rand -base64 32',
+      'API_SECRET is required if NODE_ENV is production; make one with openssl rand -base64 32',
     );
-  logger.warn('API_SECRET is not set: tokens and mailed codes end with this process; set it');
+  logger.warn('API_SECRET is not set, so tokens and mailed codes end with this process; set it');
   return randomBytes(32).toString('base64url');
 }

@@ -34,7 +34,7 @@ var (
 	ErrTooNew           = errors.New("too_new")
 	ErrWrongSignature   = errors.New("wrong_signature")
 	// ErrNoSecret is a mistake of the receiver: anybody could sign with an empty secret.
-	ErrNoSecret = errors.New("a delivery is verified with at least one secret, and none may be empty")
+	ErrNoSecret = errors.New("a delivery is verified with at least one secret, and an empty secret is refused")
 )
 
 var (

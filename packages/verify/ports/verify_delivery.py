@@ -57,7 +57,7 @@ def why_refused(
     if None in keys:
         raise ValueError("the secret of the webhook is not set: is it in your environment?")
     if not keys or not all(isinstance(key, str) and key for key in keys):
-        raise ValueError("a delivery is verified with at least one secret, and none may be empty")
+        raise ValueError("a delivery is verified with at least one secret, and an empty secret is refused")
     if not isinstance(body, (bytes, bytearray, memoryview)):
         raise ValueError("the body must be the bytes of the request, as they came: read it before any parser does")
 

@@ -1,14 +1,14 @@
 /**
  * Verifies that a request is a delivery of a webhook of yours: signed with its secret, just now.
  *
- * JavaScript and not TypeScript, and nothing imported but Node's own crypto, so that this file can
- * be copied into any receiver as it stands. CommonJS, which `import` takes as well as `require` does, on every Node. The signature is the lowercase hex HMAC-SHA256 of
+ * This file is JavaScript and imports only Node's own crypto, so it can be copied unchanged into any receiver. It is
+ * CommonJS, which `import` and `require` load on every Node. The signature is the lowercase hex HMAC-SHA256 of
  * `v0:<x-svc-timestamp>:<raw body>`, with the characters of the secret as the key; while a secret is
  * rotated `x-svc-signature-next` has the new one's, and either header will do. `x-cio-timestamp` and `x-cio-signature`
- * repeat the first two under the names of Customer.io: they are read where a header under our name is not there.
+ * repeat the first two under the names of Customer.io. They are read if a header under our name is absent.
  *
- * Every signature is compared with every secret's, in constant time and without stopping at the
- * first that fits: how long it takes says nothing about the secrets.
+ * Every signature is compared with the signature of every secret, in constant time, also after one fits. So the time
+ * of a comparison does not reveal the secrets.
  */
 const { createHmac, timingSafeEqual } = require('node:crypto');
 
@@ -36,7 +36,9 @@ function whyRefused(headers, body, secrets, options = {}) {
     throw new TypeError('the secret of the webhook is not set: is it in your environment?');
   }
   if (keys.length === 0 || keys.some((key) => typeof key !== 'string' || key === '')) {
-    throw new TypeError('a delivery is verified with at least one secret, and none may be empty');
+    throw new TypeError(
+      'a delivery is verified with at least one secret, and an empty secret is refused',
+    );
   }
   if (headers === undefined || headers === null) {
     throw new TypeError('the headers of the request are missing');
@@ -68,7 +70,7 @@ function whyRefused(headers, body, secrets, options = {}) {
 }
 
 /**
- * The one value of the first of these headers that is there; undefined where none is, or that one is there twice.
+ * The only value of the first present header; `undefined` if all are absent, or if the request has that header twice.
  *
  * @param {import('../verify-delivery.d.cts').DeliveryHeaders} headers
  * @param {readonly string[]} names in lower case

@@ -62,7 +62,7 @@ const accountSettings = z
     billing_email: email
       .nullable()
       .optional()
-      .meta({ description: 'Of the invoices. Null: none.' }),
+      .meta({ description: 'Address for invoices; null for no address.' }),
     owner_user_id: int32.optional().meta({ description: 'An active user of the account.' }),
   })
   .refine((given) => Object.keys(given).length > 0, {
@@ -99,7 +99,7 @@ export const updateEnvironmentInput = z
         }),
         portal_origins: z.array(embeddingOrigin).max(PORTAL_ORIGIN_COUNT_MAX).optional().meta({
           description:
-            'Origins (scheme, host, port) whose pages may show the portal in a frame; none: nobody may.',
+            'Origins (scheme, host, port) whose pages may show the portal in a frame. An empty list allows no frame.',
         }),
       })
       .refine((given) => Object.keys(given).length > 0, {
@@ -123,11 +123,11 @@ const addressInput = z
     state: line(100)
       .nullable()
       .default(null)
-      .meta({ description: 'Required where the country has them in its addresses.' }),
+      .meta({ description: 'Required if addresses of the country have states.' }),
     postal_code: line(20)
       .nullable()
       .default(null)
-      .meta({ description: 'Required where the country has them.' }),
+      .meta({ description: 'Required if the country has postal codes.' }),
     country: text(2)
       .refine(isCountry, { error: 'must be an ISO 3166-1 alpha-2 code, such as US' })
       .meta({ pattern: '^[A-Z]{2}$', description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),

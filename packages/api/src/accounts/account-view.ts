@@ -48,7 +48,7 @@ const account = z
     address: addressShape.nullable(),
     environments: z
       .array(z.object({ id: z.int(), name: z.string(), deleted_at: instant.nullable() }))
-      .meta({ description: 'With those that are deleted.' }),
+      .meta({ description: 'Deleted workspaces are included.' }),
     owner_user_id: z.int().nullable(),
     created_at: instant,
     updated_at: instant,

@@ -46,7 +46,7 @@ export function registerAccounts(scope: ApiServer, effects: AccountEffects): voi
         tags: ['accounts'],
         summary: 'Require two-factor authentication, or no longer',
         description:
-          'Where it is required, a user of the console gives a code of an authenticator app after the mailed code, and a token opens no session there. A change of it, either way, ends the open sessions with one factor. Programs use tokens as before. Asking for what is so already changes nothing.',
+          'If it is required, a user of the console gives a code of an authenticator app after the mailed code. A token then opens no session of the console. A change of it, either way, ends the open sessions with one factor. Programs use tokens as before. A repeated call has no effect.',
         params: z.object({ account_id: idInPath, action: twoFactorAction }),
         response: { 204: z.null().meta({ description: 'Done.' }), ...accountReadFailures },
       },
@@ -166,7 +166,7 @@ function registerSettings(scope: ApiServer, { database, catalogue, now }: Accoun
         tags: ['accounts'],
         summary: 'Change settings of an account',
         description:
-          'What is left out stays. The plan and the two-factor requirement have calls of their own.',
+          'A field that the body leaves out keeps its value. The plan and the two-factor requirement have calls of their own.',
         params: accountInPath,
         body: updateAccountInput,
         response: { 200: accountResponse, ...changeFailures },

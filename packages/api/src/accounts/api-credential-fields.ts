@@ -30,7 +30,7 @@ export const credential = z
     site_id: z.string().nullable().meta({ description: 'Of type tracking only.' }),
     token_hint: z.string().meta({ description: 'The last four characters of the secret.' }),
     role: z.enum(ROLES).nullable().meta({
-      description: 'What a service account may do; null for the other types.',
+      description: 'The rights of a service account; null for the other types.',
     }),
     scopes: z.array(z.string()),
     ip_allowlist: z.array(z.string()),
@@ -71,7 +71,7 @@ export const newCredentialInput = z
       .meta({ description: 'Its workspace; not of a service account.' }),
     role: z.enum(ROLES).optional(),
     scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional().meta({
-      description: 'What no role allows by itself. Absent: none.',
+      description: 'Rights that no role includes. Absent: no such rights.',
     }),
     ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional().meta({
       description:
@@ -97,7 +97,7 @@ export const newCredentialInput = z
       .meta({
         type: 'string',
         format: 'date-time',
-        description: 'RFC 3339; it opens nothing from then on. Absent: never.',
+        description: 'RFC 3339 time at which the credential expires. Absent: never.',
       }),
   })
   .superRefine((given, context) => {

@@ -37,7 +37,7 @@ function registerReads(scope: ApiServer, { database, now }: CredentialEffects): 
       schema: {
         tags: ['credentials'],
         summary: 'The credentials of an account',
-        description: `By id, also revoked and expired ones; at most ${LISTED_MAX}, those in force before the others, and of these the ones made last.`,
+        description: `In the order of their ids, with revoked and expired ones; at most ${LISTED_MAX}. If there are more, credentials in force precede the others, and newer ones precede older ones.`,
         params: z.object({ account_id: idInPath }),
         querystring: z.object({
           environment_id: integerInQuery(1, INTEGER_MAX)

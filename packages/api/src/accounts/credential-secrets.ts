@@ -144,7 +144,7 @@ function registerRotation(scope: ApiServer, { database, now }: CredentialEffects
         tags: ['credentials'],
         summary: 'Give a credential a new secret',
         description:
-          'The old one ends within a second; everything else stays, a site id too. Only of what the token of the call could make.',
+          'The old secret ends within a second; all other fields stay, also the site id. The token of the call must have the right to create such a credential.',
         params,
         response: { 200: madeResponse, ...conflicting, ...accountReadFailures },
       },

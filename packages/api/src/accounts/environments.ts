@@ -34,7 +34,8 @@ export function registerEnvironments(
       schema: {
         tags: ['accounts'],
         summary: 'Change settings of a workspace',
-        description: 'What is left out stays. Every intake process goes by it within a second.',
+        description:
+          'A field that the body leaves out keeps its value. Every intake process applies the change within a second.',
         params: z.object({ account_id: idInPath, environment_id: idInPath }),
         body: updateEnvironmentInput,
         response: { 200: z.object({ environment }), ...badBody, ...accountFailures },

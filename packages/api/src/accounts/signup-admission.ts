@@ -25,7 +25,7 @@ export function admissionOf({
   if (invitation === undefined)
     throw new AppError(
       'CONFIG_INVALID',
-      'API_SIGNUP_INVITATION is required with API_SIGNUP=invitation; make one: openssl rand -base64 24',
+      'API_SIGNUP_INVITATION is required with API_SIGNUP=invitation; make one with openssl rand -base64 24',
     );
   return { admits: 'invited', invitation };
 }

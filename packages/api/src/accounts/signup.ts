@@ -241,7 +241,7 @@ const completeInput = z
     sandbox: z
       .boolean()
       .default(false)
-      .meta({ description: 'True: an account to try things in; its tokens are `sa_sandbox_…`.' }),
+      .meta({ description: 'True makes an account for trials; its tokens are `sa_sandbox_…`.' }),
     terms_accepted: z.literal(true).optional(),
   })
   .meta({

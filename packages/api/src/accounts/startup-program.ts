@@ -71,7 +71,7 @@ const startupApplication = z
     partner_id: text(100)
       .nullable()
       .default(null)
-      .meta({ description: 'One of the approved partners; null: none.' }),
+      .meta({ description: 'One of the approved partners; null for no partner.' }),
     funding_stage: z.enum(FUNDING_STAGES),
     total_funding: money.optional(),
     employee_count: z.int().min(0).max(10_000_000).optional(),
@@ -250,7 +250,7 @@ export function registerPartnerDecisions(
       schema: {
         tags: ['signup'],
         summary: 'Approve or reject a partner',
-        description: 'Once; without a body: approve.',
+        description: 'Possible once. A call without a body approves the partner.',
         params: z.object({ partner_id: z.string().regex(/^[\w-]{1,100}$/) }),
         body: z
           .strictObject({ status: z.enum(['approved', 'rejected']).default('approved') })

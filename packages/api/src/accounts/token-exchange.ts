@@ -75,7 +75,7 @@ export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEf
         tags: ['tokens'],
         summary: 'Exchange a token for a short-lived one',
         description:
-          'The access token lives 15 minutes and no longer than the token it came from, or its secret. It is taken wherever that token is. The exchange counts among the token’s calls.',
+          'The access token lives 15 minutes and no longer than the original token, or its secret. Each call that accepts the original token also accepts the access token. The exchange counts among the token’s calls.',
         security: [],
         consumes: ['application/x-www-form-urlencoded', 'application/json'],
         body: exchangeInput,

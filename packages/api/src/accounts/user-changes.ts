@@ -202,7 +202,7 @@ const OWN_FACTOR: Problem = {
 
 const NO_FACTOR: Problem = {
   code: 'conflict',
-  message: 'the user has no second factor, so there is none to remove',
+  message: 'the user has no second factor to remove',
 };
 
 const TOO_MANY: Problem = {

@@ -67,8 +67,8 @@ const exportRequest = z
       .default('csv')
       .meta({
         description:
-          'csv: for spreadsheets; a cell that would be taken for a formula begins with an apostrophe. ' +
-          'ndjson: each line an entry as `GET …/audit_log/{id}` shows it.',
+          '`csv` is for spreadsheets; a cell that looks like a formula begins with an apostrophe. ' +
+          '`ndjson` has one entry a line, as `GET …/audit_log/{id}` shows it.',
       }),
     ...filterBody,
   })
@@ -173,7 +173,7 @@ export function registerAuditLogExports(
       schema: {
         tags,
         summary: 'Poll an export of the audit log',
-        description: 'While it is not finished, `Retry-After` says when to ask again.',
+        description: 'Until it is finished, `Retry-After` has the seconds until the next poll.',
         params: z.object({ account_id: idInPath, export_id: exportIdInPath }),
         response: { 200: exportResponse, ...accountReadFailures },
       },

@@ -32,7 +32,7 @@ const filterFields = {
   end_time: time('down').optional().meta({ description: 'Not after; RFC 3339.' }),
   object_type: text(TEXT_LENGTH_MAX)
     .optional()
-    .meta({ description: 'One of those that `…/audit_logs/field_options` lists.' }),
+    .meta({ description: 'A type that `…/audit_logs/field_options` lists.' }),
   object_id: text(TEXT_LENGTH_MAX).optional().meta({ description: 'Needs `object_type`.' }),
   action: z
     .enum(['created', 'updated', 'deleted'])
@@ -43,7 +43,7 @@ const filterFields = {
   }),
 };
 
-const actor = { description: 'Who made the change.' };
+const actor = { description: 'The actor that made the change.' };
 const credential = { description: 'The key or token that the call was made with.' };
 
 /** For a query. */

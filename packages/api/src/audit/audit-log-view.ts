@@ -18,7 +18,7 @@ const entryFields = {
       user_id: z.int().nullable(),
       service_account_id: z.int().nullable(),
       name: z.string().nullable().meta({
-        description: 'As it is called now; of the key, where nothing else is known of who it was.',
+        description: 'The current name; the name of the key if the actor has no other name.',
       }),
       email: z.string().nullable(),
     })

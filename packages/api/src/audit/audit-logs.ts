@@ -31,7 +31,7 @@ const query = z
     sort_order: z.enum(['asc', 'desc']).default('desc'),
     cursor: integerInQuery(0, INTEGER_MAX).optional().meta({
       description:
-        'An id of an entry: the page begins after it where `sort_order` is asc, before it where desc.',
+        'An id of an entry. The page begins after it if `sort_order` is asc, and before it if it is desc.',
     }),
   })
   .superRefine(checkFilter);
@@ -47,7 +47,7 @@ export function registerAuditLogs(
       schema: {
         tags,
         summary: 'List the audit log',
-        description: 'What was changed, by whom and by which call; the newest first.',
+        description: 'Each entry has the change, its actor and its call; the newest is first.',
         params: z.object({ account_id: idInPath }),
         querystring: query,
         response: { 200: auditLogList, ...badRequest, ...unprocessable, ...accountReadFailures },
@@ -82,7 +82,7 @@ export function registerAuditLogs(
       schema: {
         tags,
         summary: 'Get an entry of the audit log',
-        description: 'With what changed from what to what. Secrets are not kept.',
+        description: 'With the old and the new value of each changed field. Secrets are not kept.',
         params: z.object({ account_id: idInPath, audit_log_id: idInPath }),
         response: { 200: auditLogDetail, ...accountReadFailures },
       },

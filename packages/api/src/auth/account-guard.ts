@@ -118,7 +118,7 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
 
   scope.addHook('onRoute', (route) => {
     const access = route.config?.access;
-    if (!access) throw new Error(`${route.url} does not say who may call it`);
+    if (!access) throw new Error(`${route.url} has no config.access; add the rights that it needs`);
     const description = [route.schema?.description, describeAccess(access)].join(' ').trim();
     route.schema = { ...route.schema, description, security: [{ account_token: [] }] };
   });

@@ -75,7 +75,7 @@ export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
 /** Answer to a call of an incomplete session. */
 export const SECOND_FACTOR_MISSING: Problem = {
   code: 'forbidden',
-  message: 'the sign-in is not complete: the second factor is missing; the console asks for it',
+  message: 'the sign-in lacks the second factor; enter its code in the console',
 };
 
 /**

@@ -64,7 +64,8 @@ const infoShape = z.object({
       })
       .nullable(),
     payment_method: paymentMethodShape.meta({
-      description: 'Null where there is none, and for a caller below `billing_admin`.',
+      description:
+        'Null if the account has no payment method, and for a caller below `billing_admin`.',
     }),
     billing_email: z.string().nullable(),
     tax_ids: taxIds,
@@ -174,7 +175,7 @@ export function registerBillingProfile(
               net_terms_days: z
                 .int()
                 .meta({ description: '0: the card on file is charged at once.' }),
-              tax_exempt: z.string().meta({ description: 'none, exempt or reverse.' }),
+              tax_exempt: z.string().meta({ description: '`none`, `exempt` or `reverse`.' }),
               tax_ids: taxIds,
               credit_balance: moneyShape,
               coupons: z

@@ -28,7 +28,7 @@ export const expectedMoney = z.strictObject({
 
 /** Additional to the shapes of the conventions, which may grow (`account-conventions.md` §3.3). */
 export const receiptId = z.string().nullable().meta({
-  description: 'Read it at `/settings/receipts/{id}`; null where nothing was charged.',
+  description: 'Read it at `/settings/receipts/{id}`; null if there was no charge.',
 });
 
 const workflowStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
@@ -101,7 +101,7 @@ const refundedShape = z.object({
     description: 'All that was charged; only then the credits were taken back.',
   }),
   credits_taken: z.int().meta({
-    description: 'What was left of them; what was spent stays spent.',
+    description: 'Unspent credits that were taken back; spent credits stay spent.',
   }),
   refunded_at: z.string(),
 });
@@ -116,12 +116,13 @@ export const workflowShape = z
     invoice_id: z.string().nullable(),
     charged: moneyShape.nullable(),
     due: moneyShape.nullable().meta({
-      description: 'What a bank has taken on and has not paid yet; then it is `charged`.',
+      description:
+        'The amount that a bank has accepted and has not paid yet; then it is `charged`.',
     }),
     receipt_id: receiptId,
     refunded: refundedShape
       .nullable()
-      .meta({ description: 'What went back since; `status` stays.' }),
+      .meta({ description: 'The refund since then; `status` stays.' }),
     created_at: z.string(),
     completed_at: z.string().nullable(),
   })

@@ -93,7 +93,7 @@ export async function startPurchase(
   if (started.outcome === 'closed')
     throw new RequestRefused({
       code: 'unauthorized',
-      message: 'unauthorized: the account is closed; ask the operator to open it',
+      message: 'unauthorized: the account is closed, so ask the operator to open it',
     });
   if (started.outcome !== 'in-flight') return started.workflow;
   const problem: Problem = {

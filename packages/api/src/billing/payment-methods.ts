@@ -92,7 +92,7 @@ export function registerPaymentMethods(
         tags,
         summary: 'Charge this card for later payments',
         description:
-          'Refused while a purchase runs, so that none changes its card on the way; meanwhile no purchase starts.',
+          'Refused during a purchase, so that each purchase keeps its card. During this call no purchase starts.',
         params: accountParams,
         body: z
           .strictObject({

@@ -26,7 +26,7 @@ export function providerEventSecretOf(settings: ProviderEventSettings): string {
   if (STRIPE_SECRET_KEY !== undefined)
     throw new AppError(
       'CONFIG_INVALID',
-      "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY, because the default is public; set it to the signing secret of the payment provider's endpoint for /v1/vendor_events",
+      "STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY, because the default is public; set it to the signing secret of the payment provider's endpoint for /v1/vendor_events",
     );
   return NODE_ENV === 'production' ? randomBytes(32).toString('base64url') : secret;
 }

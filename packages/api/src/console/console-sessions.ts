@@ -82,5 +82,5 @@ export function registerConsoleSessions(
 
 const FOR_USERS: Problem = {
   code: 'forbidden',
-  message: 'this call needs a session of the console; a token has none',
+  message: 'this call needs a session of the console, not a token; sign in to the console',
 };

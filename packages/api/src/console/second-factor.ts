@@ -312,7 +312,7 @@ const INVALID_FACTOR: Problem = {
       field: 'code',
       reason: 'invalid',
       message:
-        'the code is not good: wrong, used before, or the clock of the phone is more than 30 seconds wrong; wait for the next code',
+        'the code is wrong or was used before, or the clock of the phone is more than 30 seconds wrong; wait for the next code',
       source: { pointer: '/code' },
     },
   ]),

@@ -227,7 +227,7 @@ const INVALID_CODE: Problem = {
     {
       field: 'code',
       reason: 'invalid',
-      message: 'the code is not good: wrong, expired, used, or tried too often; ask for a new one',
+      message: 'the code is wrong, expired or used, or was tried too often; ask for a new one',
       source: { pointer: '/code' },
     },
   ]),

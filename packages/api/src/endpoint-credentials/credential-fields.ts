@@ -34,7 +34,7 @@ export const credentialFields = {
     }),
   certificate_authority: text(AUTHORITY_PEM_LENGTH_MAX).nullable().meta({
     description:
-      "PEM of the authorities that the endpoint's certificate may come from; null: the well-known ones.",
+      "PEM of the authorities that the endpoint's certificate may come from; null for the well-known ones.",
   }),
   oauth2: z
     .object({

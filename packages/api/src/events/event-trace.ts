@@ -38,13 +38,13 @@ const trace = z
     event_id: z.string(),
     caused_by_event_id: z.string().nullable().meta({
       description:
-        'Of a reporting event: the id of the event or metric that was sent, where it had one.',
+        'Of a reporting event: the id of the event or metric that was sent, if it had one.',
     }),
     received: z
       .object({
         at_ms: ms,
         source: z.string().nullable().meta({
-          description: 'Which call: `pipelines.track`, `track.v2.batch`, … Null: not kept.',
+          description: 'The call, such as `pipelines.track` or `track.v2.batch`. Null: not kept.',
         }),
       })
       .nullable()
@@ -57,7 +57,7 @@ const trace = z
         processed_at_ms: ms,
       })
       .nullable()
-      .meta({ description: 'What it was queued in. Null: not kept.' }),
+      .meta({ description: 'The batch in which it was queued. Null: not kept.' }),
     event: z
       .object({
         kind: z.string(),
@@ -113,8 +113,8 @@ export function registerEventTrace(
         tags: ['events'],
         summary: 'The whole way of one event',
         description:
-          'By the id that its sender gave it, or by the `event_id` of a reporting webhook. What still waits to be ' +
-          'processed is not found until it is; what a call brought besides events and metrics has no id.',
+          'By the id that its sender gave it, or by the `event_id` of a reporting webhook. An event is found ' +
+          'after it is processed. Other parts of a call than events and metrics have no id.',
         params: z.object({ event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX) }),
         response: {
           200: z.object({ trace }),

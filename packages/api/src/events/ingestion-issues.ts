@@ -35,7 +35,7 @@ const ingestionIssue = z
     sample: z.string().nullable().meta({ description: 'The start of the latest offending value.' }),
     credential_id: z.int().nullable().meta({
       description:
-        'The API credential of the latest call, as `/v1/accounts/{account_id}/api_credentials` has it; null: not known.',
+        'The API credential of the latest call, as `/v1/accounts/{account_id}/api_credentials` shows it; null if it is not known.',
     }),
     day: z.string().meta({ format: 'date', description: 'UTC.' }),
     count: z.int().meta({ description: 'How often on this day.' }),
@@ -68,14 +68,14 @@ export function registerIngestionIssues(
           field: text(FILTER_LENGTH_MAX).optional(),
           since: unixSecondsInQuery
             .optional()
-            .meta({ description: 'Unix seconds: only what was seen at or after it.' }),
+            .meta({ description: 'Unix seconds: only issues that were seen at or after it.' }),
           until: unixSecondsInQuery
             .optional()
-            .meta({ description: 'Unix seconds: only what was first seen before it.' }),
+            .meta({ description: 'Unix seconds: only issues that were first seen before it.' }),
           severity: z
             .enum(['error', 'warning'])
             .optional()
-            .meta({ description: '`error`: what was not taken.' }),
+            .meta({ description: '`error`: the operation was refused.' }),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),
         response: {

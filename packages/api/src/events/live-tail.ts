@@ -59,10 +59,10 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         tags: ['events'],
         summary: 'A live tail of calls and delivery attempts',
         description:
-          'Server-sent events, each with one JSON object: `received` (an operation was taken), `refused` (a call, or ' +
-          'something in it, was not, or was corrected), `reported` (a delivery attempt), `dropped` (`count` lines were ' +
-          'lost because the tail could not keep up; null after `Last-Event-ID`, for nothing is kept). Lines of one ' +
-          'process are in order. The filters match exactly, emails in any letter case.',
+          'Server-sent events, each with one JSON object. `received` is an accepted operation. `refused` is a call, or a ' +
+          'part of it, that was refused or corrected. `reported` is a delivery attempt. `dropped` has the `count` of lines ' +
+          'that were lost because the tail was too slow; it is null after `Last-Event-ID`, because lines are not kept. ' +
+          'Lines of one process are in order. The filters match exactly, emails in any letter case.',
         querystring: z.object({
           person: identifierText(FILTER_LENGTH_MAX)
             .optional()

@@ -27,12 +27,12 @@ const workspace = z
     objects: z.int(),
     messages_sent: z
       .int()
-      .meta({ description: 'Always 0: this service reports on messages and sends none.' }),
+      .meta({ description: 'Always 0: this service reports on messages and does not send them.' }),
     billable_messages_sent: z.int().meta({ description: 'Always 0.' }),
   })
   .meta({
     id: 'Workspace',
-    description: 'A workspace (environment) with what it holds, at most 10 s ago.',
+    description: 'A workspace (environment) with its counts, at most 10 s old.',
   });
 
 export function registerWorkspaces(

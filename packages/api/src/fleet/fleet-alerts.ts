@@ -105,7 +105,7 @@ export const FLEET_RULES: Readonly<Record<string, Rule>> = {
     above: 5,
     valueOf: ({ processes }) =>
       inSeconds(Math.max(0, ...processes.map(({ report }) => Math.abs(report.clockAheadMs ?? 0)))),
-    summaryOf: (value) => `the clock of a process and that of Postgres are ${seconds(value)} apart`,
+    summaryOf: (value) => `the clocks of a process and of Postgres are ${seconds(value)} apart`,
   },
 };
 
@@ -122,7 +122,7 @@ export function alertsOf(fleet: FleetReading): FleetAlert[] {
     (service) => !fleet.processes.some((each) => each.service === service),
   ).map((service) => ({
     name: 'ServiceIsGone',
-    summary: `not one ${service} process has said within a minute that it lives`,
+    summary: `no ${service} process has reported within the last minute`,
     runbook: EVENTS,
   }));
   const untold =
@@ -130,7 +130,8 @@ export function alertsOf(fleet: FleetReading): FleetAlert[] {
       ? [
           {
             name: 'AgesAreNotTold',
-            summary: 'the broker does not answer this API, so the age of what waits is not known',
+            summary:
+              'the broker does not answer this API, so the age of the waiting work is not known',
             runbook: EVENTS,
           },
         ]

@@ -18,10 +18,13 @@ const fleetProcess = z.object({
   host: z.string(),
   pid: z.int(),
   started_at: instant,
-  beat_age_ms: z
+  beat_age_ms: z.int().meta({
+    description: 'A process reports every 10 s; after a minute without a report it is left out.',
+  }),
+  clock_ahead_ms: z
     .int()
-    .meta({ description: 'It says every 10 s that it lives; after a minute it is left out.' }),
-  clock_ahead_ms: z.int().nullable().meta({ description: 'Before Postgres; null: not measured.' }),
+    .nullable()
+    .meta({ description: 'Lead over the clock of Postgres; null if it is not measured.' }),
   broker_answers: z.boolean().nullable().meta({ description: 'Null: it does not look.' }),
   stuck_queues: z.array(z.string()),
   /** The local disk buffer of an intake. */

@@ -70,7 +70,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
       return {
         code: 'idempotency_key_in_use',
         message:
-          'the same call was repeated while this one waited; this one changed nothing, try again',
+          'the same call was repeated while this one waited; this one had no effect, try again',
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       };
     case 'FST_ERR_BAD_URL':

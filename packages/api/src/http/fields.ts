@@ -76,7 +76,7 @@ const problemBody = z
       request_id: z.string(),
     }),
   })
-  .meta({ id: 'Problem', description: 'What went wrong, readable by every known client.' });
+  .meta({ id: 'Problem', description: 'The error of a call, readable by every known client.' });
 
 export const problemResponse = (description: string) => ({
   description,

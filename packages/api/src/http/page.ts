@@ -19,7 +19,7 @@ export const pageQuery = (limitMax: number, limitDefault: number) => ({
     .string()
     .max(TOKEN_LENGTH_MAX)
     .optional()
-    .meta({ description: '`next` of the page before; absent or empty: the first.' }),
+    .meta({ description: '`next` of the page before; absent or empty for the first page.' }),
   limit: z
     .string()
     .regex(/^\d{1,9}$/, 'must be an integer')
@@ -35,7 +35,7 @@ export const pageQuery = (limitMax: number, limitDefault: number) => ({
 });
 
 export const nextToken = z.string().meta({
-  description: '`start` of the next page; empty: the last.',
+  description: '`start` of the next page; empty on the last page.',
 });
 
 /** Makes the token of a position. */

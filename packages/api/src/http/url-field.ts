@@ -48,7 +48,7 @@ function whyNeverReached(value: string): string | undefined {
   const problem = whyNoUrl(value);
   if (problem !== undefined) return problem;
   const { port, hostname } = new URL(value);
-  if (port === '0') return 'must not have port 0, at which nothing can listen';
+  if (port === '0') return 'must not have port 0, at which no server can listen';
   const address = hostname.replace(/^\[|\]$/g, '');
   if (isLiteral(hostname)) {
     const kind = whyNeverAllowed(address);

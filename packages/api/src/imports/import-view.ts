@@ -21,7 +21,8 @@ export const importView = z
     object_type_id: z.null().meta({ description: 'Of other kinds of imports.' }),
     data_to_process: z.enum(['all', 'only_existing']),
     encoding: z.string().nullable().meta({
-      description: 'Of the file: found, or until then declared; null: neither yet.',
+      description:
+        'The encoding found in the file, or until then the declared one; null if neither is known.',
     }),
     state: z.enum([
       'preprocessing',
@@ -39,10 +40,10 @@ export const importView = z
     rows_imported: z.int(),
     rows_failed: z.int(),
     rows_with_warnings: z.int(),
-    error: z
-      .string()
-      .nullable()
-      .meta({ description: 'Why it failed; while it is `preprocessing`, what it waits for.' }),
+    error: z.string().nullable().meta({
+      description:
+        'The reason of the failure; while it is `preprocessing`, the reason of the wait.',
+    }),
     errors_url: z.string().meta({ description: 'Rows that were not imported, as CSV.' }),
     warnings_url: z.string().meta({ description: 'Rows that were imported with a difference.' }),
     created_at: z.int(),

@@ -85,7 +85,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
       schema: {
         tags,
         summary: 'End an import that has not ended',
-        description: 'What is imported stays.',
+        description: 'Imported rows stay.',
         params,
         response: { 200: oneImport, ...missing, ...conflicting, ...commonFailures },
       },

@@ -63,7 +63,7 @@ const fields = z.object({
   type: z.literal('event').meta({ description: 'Only events are imported.' }),
   identifier: z
     .enum(['id', 'email'])
-    .meta({ description: 'What `_svc_customer_id` holds, in every row.' }),
+    .meta({ description: 'The kind of identifier in `_svc_customer_id`, for every row.' }),
   data_to_process: z
     .enum(['all', 'only_existing'])
     .default('all')
@@ -182,7 +182,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
         schema: {
           tags: ['imports'],
           summary: 'Import events from a CSV file',
-          description: `In UTF-8, in UTF-16, or in the \`encoding\` that is said; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`. Where the files of all workspaces take the storage, 503.`,
+          description: `In UTF-8, in UTF-16, or in the declared \`encoding\`; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`. If the files of all workspaces fill the storage: 503.`,
           body: newImport,
           response: {
             200: oneImport,

@@ -68,7 +68,7 @@ const TAGS = [
   { name: 'billing', description: 'Plans, credits, purchases and usage.' },
   { name: 'audit logs', description: 'Changes with their actors, and exports of them.' },
   { name: 'signup', description: 'New accounts and the startup program.' },
-  { name: 'deliveries', description: 'What a reporting webhook is sent.' },
+  { name: 'deliveries', description: 'The requests that a reporting webhook receives.' },
 ];
 
 /** Must be registered before the first route. */
@@ -93,7 +93,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
             type: 'http',
             scheme: 'bearer',
             description:
-              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or what it was exchanged for. A read-only one is for GET alone.',
+              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or an access token from its exchange. A read-only one is for GET alone.',
           },
         },
       },
@@ -155,7 +155,7 @@ function describeEvents(): ApiDocument['paths'] {
     200: { description: 'Any 2xx within 4 seconds: taken.' },
     '4XX': {
       description:
-        'Any other answer, or none in time: it is sent again after an hour, then ever later.',
+        'After any other answer, or no answer in time, it is sent again after an hour, then ever later.',
     },
   };
   return Object.fromEntries(
@@ -166,7 +166,7 @@ function describeEvents(): ApiDocument['paths'] {
         content: { 'application/json': { schema: described } },
       };
       const summary = `A delivery of ${type}`;
-      const description = `Posted to the endpoint of a reporting webhook that lists \`${type}\`, signed as the webhook says.`;
+      const description = `Posted to the endpoint of a reporting webhook that lists \`${type}\`, signed with the secret of the webhook.`;
       const operationId = `receive${type.replaceAll(/(?:^|_)(\w)/g, (_match, first: string) => first.toUpperCase())}`;
       const post = {
         operationId,

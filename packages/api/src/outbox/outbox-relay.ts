@@ -157,7 +157,7 @@ const invitationText = (accountName: string, consoleUrl: string | undefined): st
   `You may sign in to the console of Sluice as a user of ${accountName}.\n\nOpen ${consoleUrl ?? 'the console, at the address that your colleagues know,'} and give this email address: a code is mailed to it.\nIf you expected no invitation, ignore this mail.\n`;
 
 const signInText = (code: string): string =>
-  `Your code to sign in is ${code}\n\nIt is good for 10 minutes and for one sign-in. Nobody but you needs it.\nIf you did not ask for it, ignore this mail.\n`;
+  `Your code to sign in is ${code}\n\nIt is good for 10 minutes and for one sign-in. Only you need it.\nIf you did not ask for it, ignore this mail.\n`;
 
 const codeText = (code: string): string =>
   `Your verification code is ${code}\n\nIt is good for 10 minutes and for one account.\nIf you did not ask for it, ignore this mail.\n`;

@@ -59,7 +59,7 @@ export const personParams = z.object({
 export const idType = {
   id_type: z.enum(ID_TYPES).default('id').meta({
     description:
-      'What the identifier in the path is. A svc_id may be written with or without `svc_` or `cio_` before it.',
+      'The kind of the identifier in the path. A svc_id may be written with or without `svc_` or `cio_` before it.',
   }),
 };
 
@@ -172,7 +172,7 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
         tags,
         summary: "A person's activities of the last 30 days",
         description:
-          'Newest first, also those of one instant: events, pages, screens, and what changed about the person. What came more than 30 days ago is left out, whatever its time.',
+          'Newest first, also within one instant: events, pages, screens and changes of the person. Activities that arrived more than 30 days ago are left out, even if their time is later.',
         params: personParams,
         querystring: z.object({
           ...idType,

@@ -31,7 +31,10 @@ export const object = z
       .record(z.string(), z.int())
       .meta({ description: 'When it was first seen, under `svc_object_id` and `cio_object_id`.' }),
   })
-  .meta({ id: 'Object', description: 'What people are related to: a company, a course, …' });
+  .meta({
+    id: 'Object',
+    description: 'A thing that people are related to, such as a company or a course.',
+  });
 
 export const objectRelationship = z
   .object({

@@ -61,7 +61,7 @@ const idType = {
   id_type: z
     .enum(ID_TYPES)
     .default('object_id')
-    .meta({ description: 'What the object_id in the path is.' }),
+    .meta({ description: 'The kind of the object_id in the path.' }),
 };
 
 const typePosition = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([id]) => id);
@@ -121,7 +121,7 @@ export function registerObjects(
       schema: {
         tags,
         summary: 'Find objects of one type',
-        description: `In the order of their ids. A page looks at ${SCAN_LIMIT} objects at most, so one may hold few or none while \`next\` says that there are more.`,
+        description: `In the order of their ids. A page looks at ${SCAN_LIMIT} objects at most, so it may be short or empty while \`next\` is set.`,
         querystring: z.object(pageQuery(FOUND_LIMIT_MAX, FOUND_LIMIT_DEFAULT)),
         body: z
           .object({

@@ -55,7 +55,7 @@ export const newLink = z
       .default([])
       .meta({
         description:
-          'Give each a secret of its own first: until then it signs with the workspace’s, as those of other customers do.',
+          'Give each a secret of its own first. Until then it signs with the workspace’s, as webhooks of other customers do.',
       }),
     capabilities: z
       .array(capability)
@@ -74,11 +74,11 @@ export const newLink = z
       .meta({ description: 'Seconds until the session ends.' }),
     event_types: eventTypes.nullable().default(null).meta({
       description:
-        'That may be chosen; null: a webhook keeps those that it has. Required with `create`.',
+        'The types that may be chosen; null if a webhook keeps its types. Required with `create`.',
     }),
     attribute_filters: optionFields.attribute_filters.optional().meta({
       description:
-        'Of webhooks that are made in the portal. Required with `create`; null: all events.',
+        'Of webhooks that are made in the portal. Required with `create`; null for all events.',
     }),
     application: applicationId.nullable().default(null).meta({
       description: 'Opens its endpoints in place of `webhook_ids`.',

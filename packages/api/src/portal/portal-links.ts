@@ -49,7 +49,7 @@ const link = z
     capabilities: z.array(capability),
     created_at: instant,
     expires_at: instant,
-    opened_at: instant.nullable().meta({ description: 'Null: nobody has opened it.' }),
+    opened_at: instant.nullable().meta({ description: 'Null: not opened yet.' }),
   })
   .meta({ id: 'PortalLink', description: 'A link that was made, without its code.' });
 
@@ -130,7 +130,7 @@ export function registerPortalLinks(
       schema: {
         tags,
         summary: 'List the links to the portal',
-        description: 'Those that are not over, newest first.',
+        description: 'Links that have not ended, newest first.',
         querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)),
         response: {
           200: z.object({ portal_links: z.array(link), next: nextToken }),

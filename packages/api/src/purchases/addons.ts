@@ -89,7 +89,7 @@ export function registerAddons(
         tags: ['billing'],
         summary: 'Add add-ons to the subscription',
         description:
-          'The prorated amount is charged at once to the card on file. All of them or none; poll the status.',
+          'The prorated amount is charged at once to the card on file. The call adds all of them or fails as a whole; poll the status.',
         params: accountParams,
         body: addonsRequestOf(catalogue),
         response: {
@@ -111,7 +111,7 @@ export function registerAddons(
       const [first, second] = findTwoPrices(catalogue, skus) ?? [];
       if (first !== undefined && second !== undefined) {
         const field = `skus.add.${skus.indexOf(second)}`;
-        const message = `${field}: ${first} and ${second} are two prices of one add-on; name one of them`;
+        const message = `${field}: ${first} and ${second} are two prices of one add-on, so name one of them`;
         const source = { pointer: `/${field.replaceAll('.', '/')}` };
         throw new RequestRefused(invalidRequest([{ field, reason: 'invalid', message, source }]));
       }

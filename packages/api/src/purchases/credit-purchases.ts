@@ -114,13 +114,13 @@ const paymentShape = z
     client_secret: z.string(),
     invoice_id: z.string(),
     amount: moneyShape.meta({
-      description: "What is still due: the customer's credit goes first.",
+      description: "The amount still due, after the customer's credit.",
     }),
   })
   .meta({ id: 'Payment' });
 
 const GRANTED_AT_ONCE =
-  "`granted`: the customer's credit with the payment provider has paid it, and the credits are there. Then `payment` and `client_secret` are null; there is nothing to confirm.";
+  "`granted`: the customer's credit with the payment provider has paid it, and the credits are there. Then `payment` and `client_secret` are null, because no confirmation is needed.";
 
 /** Of every answer that starts a purchase of credits. */
 export const startedPayment = {
@@ -149,7 +149,7 @@ export const cardPurchase = z.object({
   status: z.enum(['open', 'granted']).meta({ description: GRANTED_AT_ONCE }),
   ...startedPayment,
   invoice_id: z.string().nullable(),
-  amount: moneyShape.meta({ description: 'What is still due.' }),
+  amount: moneyShape.meta({ description: 'The amount still due.' }),
 });
 
 interface CardPayment {
@@ -196,7 +196,7 @@ export async function waitForPayment(
       ? {
           code: 'vendor_refused',
           message:
-            'the payment provider refused the purchase; nothing was charged, use another payment method',
+            'the payment provider refused the purchase without a charge; use another payment method',
         }
       : {
           code: 'unavailable',

@@ -157,7 +157,7 @@ export function registerCredits(
       schema: {
         tags,
         summary: 'Every move of credits, newest first',
-        description: 'Ours: what a balance is the sum of.',
+        description: 'The ledger of Sluice. A balance is the sum of its moves.',
         params: accountParams,
         querystring: z.object({
           credit_type: z.enum(['llm', 'builder', 'inbox_previews']).default('llm'),
@@ -202,7 +202,7 @@ export function registerCredits(
         tags,
         summary: 'Buy credits',
         description:
-          "Uses the account's payment method type: `invoiced` charges the card on file; `card` answers with an invoice that the customer pays. The same purchase joins the one that is not paid yet; by invoice another one is refused with 409. What the customer's credit pays is bought once: the same call within two minutes gets the same purchase.",
+          "The account's payment method type decides: `invoiced` charges the card on file, `card` answers with an invoice that the customer pays. The same purchase joins the one that is not paid yet; by invoice another one is refused with 409. A purchase that the customer's credit pays is made once: the same call within two minutes gets the same purchase.",
         params: accountParams,
         body: purchaseRequestOf(catalogue),
         response: {

@@ -71,7 +71,7 @@ export function registerInboxPreviewPurchases(
         tags,
         summary: 'An invoice for a pack, which the customer pays',
         description:
-          "For accounts with the payment method type `card`. Confirm the payment with the client secret, then poll `purchase_status`. The same pack joins the purchase that is not paid yet. What the customer's credit pays is `granted` at once and bought once: the same call within two minutes gets the same purchase.",
+          "For accounts with the payment method type `card`. Confirm the payment with the client secret, then poll `purchase_status`. The same pack joins the purchase that is not paid yet. A purchase that the customer's credit pays is `granted` at once and made once: the same call within two minutes gets the same purchase.",
         params: accountParams,
         body: packRequest,
         response: {

@@ -51,7 +51,7 @@ const subscriptionRequest = z
     quantity: z.int().min(1).max(10_000).default(1),
     expected_amount: expectedMoney.optional().meta({
       description:
-        'What the customer was shown. Another amount is not charged: 409 `amount_changed`.',
+        'The amount that the customer was shown. Another amount is not charged: 409 `amount_changed`.',
     }),
   })
   .meta({ requestExamples: [{ quantity: 1 }] });

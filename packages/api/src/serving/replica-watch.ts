@@ -48,7 +48,7 @@ export class ReplicaWatch {
   describe(): string {
     if (this.#problem !== undefined) return `is not read: ${this.#problem}`;
     const behindMs = this.#options.monotonicNow() - this.#freshAsOfMs;
-    if (behindMs === Infinity) return 'is not read: what it has is not known yet';
+    if (behindMs === Infinity) return 'is not read: its age is not known yet';
     const behind = `at most ${Math.round(behindMs)} ms behind`;
     return this.isFresh() ? `is read: ${behind}` : `is not read: ${behind}`;
   }

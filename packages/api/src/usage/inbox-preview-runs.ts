@@ -32,7 +32,9 @@ const runRequest = z
   .strictObject({
     preview_job_id: z.string().regex(JOB_ID, 'must be 1 to 200 visible ASCII characters'),
     environment_id: id,
-    user_id: id.nullish().meta({ description: 'Who ran it; null or absent: no user.' }),
+    user_id: id
+      .nullish()
+      .meta({ description: 'The user that ran it; null or absent if there is no user.' }),
     quantity: quantity.meta({ description: 'Credits to take, one a preview.' }),
   })
   .meta({
@@ -134,7 +136,7 @@ export function registerInboxPreviewRuns(
         tags,
         summary: 'Refund a run of inbox previews',
         description:
-          'Returns all credits of the run, or `quantity` of them, to their pools; credits that have expired meanwhile stay expired. One refund per job: the same call again answers with the run and `refunded: false`; another quantity gets 409 `conflict`.',
+          'Returns all credits of the run, or `quantity` of them, to their pools. Credits that have expired meanwhile stay expired. A job has one refund. The same call again answers with the run and `refunded: false`; another quantity gets 409 `conflict`.',
         params: accountParams.extend({ preview_job_id: z.string().regex(JOB_ID) }),
         body: z
           .strictObject({ quantity: quantity.optional() })
@@ -166,7 +168,7 @@ export function registerInboxPreviewRuns(
           throw refusedField(
             'quantity',
             'invalid',
-            `must be at most ${outcome.left}, what the run took`,
+            `must be at most ${outcome.left}, the credits that the run took`,
           );
         case 'missing':
           throw new RequestRefused(notFound('the run was'));

@@ -52,7 +52,7 @@ const entryShape = z
   .object({
     source: z.enum(['run', 'rollup']).meta({
       description:
-        'run: one preview run, of a recent day. rollup: what one user used in one workspace on an older day.',
+        '`run` is one preview run of a recent day. `rollup` is the usage of one user in one workspace on an older day.',
     }),
     date: z.string().meta({ format: 'date' }),
     occurred_at: z.string().nullable(),

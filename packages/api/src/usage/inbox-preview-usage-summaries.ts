@@ -72,7 +72,7 @@ export function registerInboxPreviewUsageSummaries(
         tags: ['billing'],
         summary: 'Usage, summed up',
         description:
-          'One point a bucket, also where nothing was used; weeks begin on Monday, the first and the last bucket are cut to the range. Totals are the sum of the series and of the groups. The credit balance is of the whole account.',
+          'One point a bucket, also without usage. Weeks begin on Monday, the first and the last bucket are cut to the range. Totals are the sum of the series and of the groups. The credit balance is of the whole account.',
         params: accountParams,
         querystring: z.object({
           ...usageQuery,

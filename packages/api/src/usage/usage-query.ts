@@ -27,10 +27,10 @@ export const usageQuery = {
     .meta({ description: 'One workspace of the account, also one that was deleted.' }),
   start: dayInQuery.optional().meta({
     description:
-      'The first UTC day. Default: the first day of the month five months before that of `end`.',
+      'The first UTC day. Default: the first day of the month five months before the month of `end`.',
   }),
   end: dayInQuery.optional().meta({
-    description: 'The last UTC day. Default: today; a later one is taken for today.',
+    description: 'The last UTC day. Default: today. A later day counts as today.',
   }),
 };
 

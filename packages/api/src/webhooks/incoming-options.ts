@@ -15,7 +15,7 @@ export const incomingFields = {
     .nullable()
     .meta({
       description:
-        'Of tracked events (`event`, `*`) and published messages (`message`, `*`) only those with one of these names, compared exactly. Null or empty: all.',
+        'Of tracked events (`event`, `*`) and published messages (`message`, `*`) only the ones with one of these names, compared exactly. Null or empty: all.',
     }),
   with_imports: z
     .boolean()
@@ -26,7 +26,7 @@ export const incomingFields = {
   }),
   with_person_attributes: z.boolean().meta({
     description:
-      'True adds `person_attributes` to incoming events: what the person has once the call is applied.',
+      'True adds `person_attributes` to incoming events: the attributes of the person after the call is applied.',
   }),
 };
 

@@ -102,7 +102,7 @@ export function registerLaneOperations(
         tags: webhookTags,
         summary: 'Try the head of a failing reporting webhook at once',
         description:
-          'Sends the retry probe now instead of at `next_probe_at`, and that of a running, blocked replay too. The attempt counts like any other.',
+          'Sends the retry probe now instead of at `next_probe_at`, and the probe of a running, blocked replay too. The attempt counts like any other.',
         params: webhookParams,
         response: {
           200: z.object({

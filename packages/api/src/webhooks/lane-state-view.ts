@@ -9,7 +9,7 @@ export const laneState = z
   .object({
     state: z.enum(['healthy', 'failing', 'disabled']).meta({
       description:
-        '`failing`: the head is tried again and again, and all that follows waits for it. `disabled`: nothing is sent until the webhook is enabled.',
+        '`failing`: the head is tried again and again, and all that follows waits for it. `disabled`: no request is sent until the webhook is enabled.',
     }),
     disabled: z.boolean(),
     disabled_at: seconds.meta({ description: 'Unix seconds; null unless disabled.' }),
@@ -22,12 +22,13 @@ export const laneState = z
         user_id: z.int().nullable(),
         service_account_id: z.int().nullable(),
         name: z.string().nullable().meta({
-          description:
-            'As it is called now; of the key, where nothing else is known of who it was.',
+          description: 'The current name; the name of the key if the actor has no other name.',
         }),
       })
       .nullable()
-      .meta({ description: 'Who disabled it, as the audit log says; null unless disabled.' }),
+      .meta({
+        description: 'The actor that disabled it, as in the audit log; null unless disabled.',
+      }),
     sending: z.boolean().meta({ description: 'A worker is at it now.' }),
     unfinished_count: z
       .int()
@@ -53,9 +54,9 @@ export const laneState = z
         }),
       })
       .nullable()
-      .meta({ description: 'The first delivery that is not finished; null where none is.' }),
+      .meta({ description: 'The first delivery that is not finished; null if all are finished.' }),
   })
-  .meta({ id: 'LaneState', description: 'What the deliveries of a webhook wait for.' });
+  .meta({ id: 'LaneState', description: 'The state of a webhook’s deliveries.' });
 
 const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
 

@@ -34,7 +34,7 @@ const criteria = z.object({
     .min(1)
     .max(2)
     .optional()
-    .meta({ description: 'What became of the delivery; both where it is not given.' }),
+    .meta({ description: 'The outcome of the delivery. Absent: both.' }),
   person: z
     .object({
       id: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
@@ -56,9 +56,12 @@ export const newReplay = criteria
   .extend({
     rate_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).default(RATE_PER_SECOND_DEFAULT).meta({
       description:
-        'Requests a second, beside those of what happens meanwhile; the rate limit of the webhook, where lower, counts for each of the two.',
+        'Requests a second, besides the requests for new events. If the rate limit of the webhook is lower, it counts for each of the two.',
     }),
-    dry_run: z.boolean().default(false).meta({ description: 'Only counts what would be sent.' }),
+    dry_run: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'Only counts the deliveries that would be sent.' }),
   })
   .refine(
     (body) =>
@@ -87,7 +90,7 @@ export const replay = z
     total: z
       .int()
       .nullable()
-      .meta({ description: 'Counted when it was asked for; null: too many to count.' }),
+      .meta({ description: 'Counted when it was requested; null if there are too many to count.' }),
     delivered: z.int(),
     abandoned: z.int(),
     created_at: z.int().meta({ description: 'Unix seconds.' }),

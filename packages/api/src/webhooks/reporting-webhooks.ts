@@ -237,7 +237,7 @@ export function registerReportingWebhooks(
       schema: {
         tags: webhookTags,
         summary: 'Delete a reporting webhook',
-        description: 'What was not delivered yet is not sent any more.',
+        description: 'Events that are not delivered yet are not sent any more.',
         params: webhookParams,
         response: {
           200: z.undefined(),

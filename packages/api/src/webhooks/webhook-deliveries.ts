@@ -47,12 +47,12 @@ export const attempt = z.object({
   duration_ms: z.int(),
   outcome: z
     .enum(['delivered', 'retrying', 'abandoned'])
-    .meta({ description: 'What it made of the delivery.' }),
+    .meta({ description: 'The state of the delivery after the attempt.' }),
   status: z.int().nullable().meta({ description: 'Null: no answer came.' }),
   failure: z
     .string()
     .nullable()
-    .meta({ description: 'The class of the failure; null where delivered.' }),
+    .meta({ description: 'The class of the failure; null if it was delivered.' }),
   failure_message: z.string().nullable(),
   response_head: z.string().nullable().meta({ description: 'Status line and headers.' }),
   response_body: z.string().nullable().meta({ description: 'Its first 16 KB.' }),
@@ -112,13 +112,13 @@ export const delivery = z
     created_at: z.int().meta({ description: 'Unix seconds: when the delivery was logged.' }),
     origin: z
       .enum(['event', 'resend', 'test'])
-      .meta({ description: 'What made it: something that happened, or one of your calls.' }),
+      .meta({ description: 'The cause: an event that happened, or one of your calls.' }),
     resend_of: z
       .int()
       .nullable()
       .meta({ description: 'The sequence of the delivery that this one repeats.' }),
     attempts: z.array(attempt).meta({
-      description: `The latest ${ATTEMPTS_SHOWN_MAX}, oldest first; what was answered, head and body, is given of the latest ${ANSWERS_SHOWN_MAX}.`,
+      description: `The latest ${ATTEMPTS_SHOWN_MAX}, oldest first. The latest ${ANSWERS_SHOWN_MAX} have the head and the body of the answer.`,
     }),
   })
   .meta({ id: 'Delivery', description: 'One event to one webhook.' });
@@ -137,7 +137,7 @@ export function registerWebhookDeliveries(
         tags: webhookTags,
         summary: 'List the deliveries of a reporting webhook with their attempts',
         description:
-          'Newest first. With a filter a page can be short, even empty, while `next` says that there is more: ' +
+          'Newest first. With a filter a page can be short, even empty, while `next` is set: ' +
           'each page looks at a bounded number of deliveries.',
         params: webhookParams,
         querystring: z.object({

@@ -71,7 +71,7 @@ export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
 const events = eventTypes.meta({
   items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
   description:
-    '`event`, `page`, `screen`, `identify`, `group`, `delete`: what comes in, once, when it is applied; `message`: what is published; `*`: every type, also later ones.',
+    '`event`, `page`, `screen`, `identify`, `group`, `delete` are incoming operations, sent once, when they are applied. `message` is a published message. `*` is every type, also later ones.',
 });
 
 const fields = {
@@ -80,7 +80,7 @@ const fields = {
   events,
   disabled: z
     .boolean()
-    .meta({ description: 'True stops sending: what happens meanwhile is not sent later.' }),
+    .meta({ description: 'True stops sending. Events that happen meanwhile are not sent later.' }),
   full_resolution: z
     .boolean()
     .meta({ description: 'False sends only the first open and click of a message.' }),

@@ -70,7 +70,7 @@ const attributeFilter = z
     }),
     values: z.array(filterValue).max(FILTER_VALUE_COUNT_MAX).optional().meta({
       description:
-        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; none for `exists` and `not_exists`, at least one otherwise. Send a number beyond 2^53 as text.',
+        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; no value for `exists` and `not_exists`; at least one value otherwise. Send a number beyond 2^53 as text.',
     }),
   })
   .superRefine(({ operator, values }, context) => {
@@ -107,18 +107,18 @@ export const optionFields = {
     description: '`standard_webhooks`: by that alone. `none`: not at all.',
   }),
   disable_after_days: z.int().min(1).max(DISABLE_AFTER_DAYS_MAX).nullable().meta({
-    description: 'Disabled after so many days of failure; null: never.',
+    description: 'Disabled after so many days of failure; null for never.',
   }),
   rate_limit_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).nullable().meta({
-    description: 'Requests a second, evenly spaced, retries too; null: as fast as it goes.',
+    description: 'Requests a second, evenly spaced, retries too; null for no limit.',
   }),
   window_max: z.int().min(1).max(WINDOW_MAX).nullable().meta({
     description:
-      'Requests at the same time; null: as many as the installation allows. Deliveries about one person are never reordered, also after a merge: at most one is in flight, and none overtakes an earlier one that has failed. Others (about different people, about nobody, tests, resends, replays) may arrive in any order.',
+      'Requests at the same time; null for as many as the installation allows. Deliveries about one person are never reordered, also after a merge. At most one is in flight, and it does not overtake an earlier one that has failed. Others (about different people, without a person, tests, resends, replays) may arrive in any order.',
   }),
   ordering: z.enum(['person', 'strict']).meta({
     description:
-      '`person`: deliveries about one person are never reordered. `strict`: none is, because only one request is in flight, whatever `window_max` says.',
+      '`person`: deliveries about one person are never reordered. `strict`: deliveries are never reordered, because only one request is in flight, for any `window_max`.',
   }),
   headers: headersInBody,
   attribute_filters: z.array(attributeFilter).max(FILTER_COUNT_MAX).nullable().meta({

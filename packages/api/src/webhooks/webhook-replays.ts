@@ -72,8 +72,8 @@ export function registerWebhookReplays(
         tags: webhookTags,
         summary: 'Send deliveries again',
         description:
-          'Those that are delivered or abandoned now and match, in their order, with the same bytes and the same ' +
-          '`event_id`, signed anew. A replay has its own delivery queue, so new events are not delayed. One replay at a time.',
+          'Matching deliveries that are delivered or abandoned at this time, in their order, with the same bytes and ' +
+          'the same `event_id`, signed anew. A replay has its own delivery queue, so new events are not delayed. One replay at a time.',
         params: webhookParams,
         body: newReplay,
         response: {
@@ -206,7 +206,7 @@ export function registerWebhookReplays(
         tags: webhookTags,
         summary: 'Cancel a replay',
         description:
-          'Starts nothing more; what is on its way ends. One that has ended stays as it is.',
+          'Starts no further request; requests in flight end. A replay that has ended stays as it is.',
         params: replayParams,
         response: { 200: replay, ...readFailures },
       },

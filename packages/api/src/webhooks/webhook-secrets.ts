@@ -73,7 +73,7 @@ const madeSecret = z
       .meta({ description: 'The same key as the libraries of Standard Webhooks want it.' }),
     secrets: z.array(secret),
   })
-  .meta({ id: 'NewWebhookSecret', description: 'What only this answer shows.' });
+  .meta({ id: 'NewWebhookSecret', description: 'A secret that only this answer shows.' });
 
 const rotation = z
   .object({

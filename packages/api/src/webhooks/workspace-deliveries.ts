@@ -45,7 +45,7 @@ export function registerWorkspaceDeliveries(
       schema: {
         tags: webhookTags,
         summary: 'List the deliveries of all reporting webhooks',
-        description: 'Newest first, without what was answered.',
+        description: 'Newest first, without the answers of the endpoints.',
         querystring: z.strictObject({
           ...deliveryFilter,
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),

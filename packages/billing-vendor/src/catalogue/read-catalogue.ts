@@ -33,7 +33,7 @@ function readJson(file: string): unknown {
   } catch (cause) {
     throw new AppError(
       'CONFIG_INVALID',
-      `BILLING_CATALOGUE_FILE: ${file} cannot be read as JSON: ${(cause as Error).message}`,
+      `BILLING_CATALOGUE_FILE names ${file}, which cannot be read as JSON (${(cause as Error).message}); correct the path or the file`,
       { cause },
     );
   }

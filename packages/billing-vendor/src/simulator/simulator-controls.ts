@@ -45,7 +45,11 @@ export function answerControl(
     try {
       return schema.parse(JSON.parse(text));
     } catch {
-      throw new ProviderRefusal(400, 'invalid_request_error', 'The body is not what this takes.');
+      throw new ProviderRefusal(
+        400,
+        'invalid_request_error',
+        'The body is not JSON with the fields of this call.',
+      );
     }
   };
   switch (`${method} ${path}`) {

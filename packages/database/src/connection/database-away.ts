@@ -66,8 +66,8 @@ export async function requireDatabase(database: DatabaseOrTransaction): Promise<
 
 export function databaseUnavailable(cause: unknown): AppError {
   const message = isWorthWaitingFor(cause)
-    ? `Postgres does not answer at the address of DATABASE_URL: ${reasonOf(cause)}; check that it runs and is reachable from here, then start again`
-    : `Postgres refuses the values of DATABASE_URL: ${reasonOf(cause)}; correct it, then start again`;
+    ? `Postgres does not answer at the address of DATABASE_URL (${reasonOf(cause)}); check that it runs and is reachable from here, then start again`
+    : `Postgres refuses the values of DATABASE_URL (${reasonOf(cause)}); correct it, then start again`;
   return new AppError('DATABASE_UNAVAILABLE', message, { cause });
 }
 

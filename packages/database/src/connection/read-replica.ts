@@ -55,7 +55,7 @@ async function readPosition(
            (select oid::text from pg_database where datname = current_database()) as "databaseId",
            pg_wal_lsn_diff(${position}, '0/0')::text as position`.execute(database);
   const [found] = rows;
-  if (!found) throw new Error('Postgres answered the question for its position with nothing');
+  if (!found) throw new Error('Postgres returned no row for its position');
   return { ...found, position: found.position === null ? undefined : BigInt(found.position) };
 }
 

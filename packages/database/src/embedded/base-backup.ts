@@ -58,7 +58,8 @@ export async function makeBaseBackup(options: BaseBackupOptions): Promise<void> 
       `select pg_walfile_name(lsn) as segment, labelfile as label, spcmapfile as map
          from pg_backup_stop(wait_for_archive => false)`,
     );
-    if (start === undefined || stop === undefined) throw new Error('Postgres told of no backup');
+    if (start === undefined || stop === undefined)
+      throw new Error('Postgres returned no row for the start or the end of the backup');
     const segments = (await readdir(join(dataPath, 'pg_wal'))).filter(
       (name) => WAL_SEGMENT.test(name) && name >= start.segment && name <= stop.segment,
     );
@@ -70,7 +71,7 @@ export async function makeBaseBackup(options: BaseBackupOptions): Promise<void> 
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       'COMMAND_FAILED',
-      `the data could not be copied: ${(cause as Error).message}; correct the cause, then back up into a new folder`,
+      `the data could not be copied (${(cause as Error).message}); correct the cause, then back up into a new folder`,
       {
         cause,
       },

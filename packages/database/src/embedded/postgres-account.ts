@@ -39,7 +39,7 @@ export async function chooseServerAccount(dataPath: string): Promise<ServerAccou
   if (account) return account;
   throw new AppError(
     'DATABASE_START_FAILED',
-    'Postgres refuses to run as root, and /etc/passwd has no user "postgres" or "nobody"; add one of them, or start as another user',
+    'Postgres refuses to run as root, and /etc/passwd has no user `postgres` or `nobody`; add one of them, or start as another user',
   );
 }
 

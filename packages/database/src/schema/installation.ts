@@ -45,7 +45,7 @@ export async function agreeOnShardCount(
   if (agreed !== shardCount) {
     throw new AppError(
       'CONFIG_INVALID',
-      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; SHARD_COUNT can never change: set it to ${agreed}`,
+      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; it can never change, so set SHARD_COUNT to ${agreed}`,
     );
   }
 }

@@ -104,12 +104,12 @@ export function assertUsable(verdict: SchemaVerdict): void {
     case 'behind':
       throw new AppError(
         'MIGRATION_MISMATCH',
-        `the schema is behind this version: ${firstOf(verdict.names)} not run yet; npm run migrate, then start again`,
+        `the schema is behind this version, which also needs ${firstOf(verdict.names)}; run npm run migrate, then start again`,
       );
     case 'ahead':
       throw new AppError(
         'MIGRATION_MISMATCH',
-        `the schema is ahead of this version: it needs code that knows ${verdict.names.join(', ')}; start a newer version`,
+        `the schema is ahead of this version and needs code that knows ${verdict.names.join(', ')}; start a newer version`,
       );
   }
 }

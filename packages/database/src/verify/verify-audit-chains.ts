@@ -98,7 +98,7 @@ function checkEntry(
   else if (previousHash !== last.hash)
     report(`entry ${id} does not follow the entry before it: one of them was replaced`);
   if (hashAuditEntry(entry, previousHash) !== hash)
-    report(`entry ${id} is not what was recorded: its hash differs`);
+    report(`entry ${id} differs from the recorded entry: its hash differs`);
   if (entry.occurredAtMs < last.atMs) report(`entry ${id} is earlier than the entry before it`);
 }
 

@@ -66,7 +66,7 @@ test.each([
 ])('a start ends if a person must correct the settings: $message', (error) => {
   expect(isWorthWaitingFor(error)).toBe(false);
   expect(databaseUnavailable(error).message).toMatch(
-    /^Postgres refuses the values of DATABASE_URL: .*; correct it,/,
+    /^Postgres refuses the values of DATABASE_URL \(.*\); correct it,/,
   );
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(false);
 });

@@ -391,7 +391,7 @@ test.each(['migrate', 'verify', 'purchases list', 'secrets lost'])(
     });
     expect(await program.ended).toBe(2);
     expect(program.errors).toMatch(
-      /^Postgres does not answer at the address of DATABASE_URL: .*127\.0\.0\.1:1; check.*\n$/,
+      /^Postgres does not answer at the address of DATABASE_URL \(.*127\.0\.0\.1:1\); check.*\n$/,
     );
     expect(program.errors).not.toContain('hunter2');
     expect(program.output).toBe('');

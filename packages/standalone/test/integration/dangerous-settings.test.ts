@@ -65,9 +65,9 @@ test.each(['development', 'production'])(
       API_SECRET: 'a'.repeat(32),
       STRIPE_SECRET_KEY: 'sk_live_key',
     };
-    expect(await refusalOf('api', changes)).toMatch(/STRIPE_WEBHOOK_SECRET: required/);
+    expect(await refusalOf('api', changes)).toMatch(/STRIPE_WEBHOOK_SECRET is required/);
     const given = { ...changes, STRIPE_WEBHOOK_SECRET: 'whsec_simulator' };
-    expect(await refusalOf('api', given)).toMatch(/STRIPE_WEBHOOK_SECRET: required/);
+    expect(await refusalOf('api', given)).toMatch(/STRIPE_WEBHOOK_SECRET is required/);
   },
 );
 

@@ -289,7 +289,7 @@ test.each<[string, (url: URL) => void, RegExp]>([
     await once(refused.child, 'close');
     expect(refused.child.exitCode).toBe(1);
     expect(refused.output()).toMatch(
-      /^DATABASE_UNAVAILABLE: Postgres refuses the values of DATABASE_URL: .*; correct it, then start again\n$/,
+      /^DATABASE_UNAVAILABLE: Postgres refuses the values of DATABASE_URL \(.*\); correct it, then start again\n$/,
     );
     expect(refused.output()).toMatch(reason);
   },

@@ -29,7 +29,7 @@ export const INTAKE_FAILURE = object(
     code: {
       type: 'string',
       description:
-        'Of a refused call that of its first issue; `unauthorized`, `rate_limited`, `overloaded`, `partly_accepted`.',
+        'The code of the first issue of a refused call; or `unauthorized`, `rate_limited`, `overloaded`, `partly_accepted`.',
     },
     message: TEXT,
     errors: { type: 'array', items: DETAIL, minItems: 1 },

@@ -48,7 +48,7 @@ const SERVERS = [
     url: '{intake_url}',
     description: 'Intake',
     variables: {
-      intake_url: { default: 'http://localhost:8080', description: 'Where intake listens.' },
+      intake_url: { default: 'http://localhost:8080', description: 'The address of intake.' },
     },
   },
 ];
@@ -58,7 +58,7 @@ const STRICT = {
   in: 'header',
   required: false,
   description:
-    '`1` refuses a wrong call with 400. Without it the answer is 200, and what was wrong is in the issues log.',
+    '`1` refuses a wrong call with 400. Without it the answer is 200, and the mistakes are in the issues log.',
   schema: { enum: ['1', 'true'] },
 };
 
@@ -79,7 +79,7 @@ const UNAUTHORIZED = problem('The credentials are missing or not in force.');
 
 const PIPELINES_ANSWERS = {
   200: EMPTY,
-  400: problem('In strict mode: what is wrong, by field. Nothing of the call is taken.'),
+  400: problem('In strict mode: the mistakes, by field. The whole call is refused.'),
   401: problem('In strict mode: the write key is missing or not in force.'),
   ...COMMON,
 };
@@ -99,7 +99,7 @@ const trackAnswers = ({ answer, isOpen }: IntakeCall) => ({
   ...(answer === 207 && {
     207: problem('Some items are wrong: `batch_index` names them. The others are taken.'),
   }),
-  400: problem('What is wrong, by field. Nothing of the call is taken.'),
+  400: problem('The mistakes, by field. The whole call is refused.'),
   ...(!isOpen && { 401: UNAUTHORIZED }),
   ...COMMON,
 });
@@ -135,7 +135,7 @@ const STREAM = {
   tags: ['pipelines'],
   summary: 'Any number of calls in one request',
   description:
-    'Newline-delimited calls, also with `Content-Encoding`. With a write key each line is a Pipelines call that says its `type`, with a site key an operation of Track v2. The answer begins while the lines are read: `{"line":N,"issues":[…]}` says that every line up to N is on disk or among the issues; the last line has an `end`.',
+    'Newline-delimited calls, also with `Content-Encoding`. With a write key each line is a Pipelines call with its `type`, with a site key an operation of Track v2. The answer begins while the lines are read. After `{"line":N,"issues":[…]}` every line up to N is on disk or among the issues. The last line has an `end`.',
   servers: SERVERS,
   security: [{ write_key: [] }, { site_key: [] }],
   parameters: [
@@ -207,7 +207,7 @@ export const INTAKE_PATHS = pathsOf([
     page(
       'checkTrackCredentials',
       'Are the credentials in force?',
-      'Says nothing of the broker: `/readyz` does.',
+      'Does not check the broker; `/readyz` does.',
       object({}),
     ),
   ],

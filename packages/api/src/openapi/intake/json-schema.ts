@@ -25,7 +25,7 @@ export const identifier = (description: string): JsonSchema => ({
 });
 export const email = (description = 'Letter case does not count.'): JsonSchema =>
   text(EMAIL_SIZE_BYTES_MAX, description);
-export const anonymousId = identifier('Who it is before they are known.');
+export const anonymousId = identifier('The id of a visitor.');
 
 export const EVENT_NAME = text(EVENT_NAME_SIZE_BYTES_MAX, 'Spaces at both ends are removed.');
 export const VIEW_NAME = text(

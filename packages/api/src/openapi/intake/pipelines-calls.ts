@@ -25,7 +25,7 @@ export const PIPELINES_CALLS: readonly IntakeCall[] = [
     path: '/v1/track',
     operationId: 'track',
     summary: 'Report an event of a person or a visitor',
-    description: `An event, or a command where the name is one. ${LIMIT}`,
+    description: `An event, or a command if the name is one. ${LIMIT}`,
     body: 'PipelinesTrack',
     example: {
       userId: 'ada',

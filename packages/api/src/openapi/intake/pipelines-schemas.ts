@@ -16,7 +16,7 @@ import {
 
 const COMMON = {
   userId: {
-    ...identifier('An id, or an email: what has the form of an email is one.'),
+    ...identifier('An id or an email. A value in the form of an email is an email.'),
     type: ['string', 'number', 'null'],
   },
   anonymousId,
@@ -25,7 +25,7 @@ const COMMON = {
   originalTimestamp: { ...ISO_TIME, description: 'When it happened, by the clock of the sender.' },
   sentAt: { ...ISO_TIME, description: 'When it was sent, by the clock of the sender.' },
   context: anyObject(
-    'Where it happened. `context.device` and, without `traits`, `context.traits` are read.',
+    'The context of the call. `context.device` and, without `traits`, `context.traits` are read.',
   ),
   integrations: anyObject('Taken and not read.'),
   writeKey: { type: 'string', description: 'In place of the header, as browsers send it.' },
@@ -54,7 +54,7 @@ const TRACK = {
 };
 const VIEW = {
   name: VIEW_NAME,
-  category: { type: 'string', description: 'Becomes `properties.category` if there is none.' },
+  category: { type: 'string', description: 'Becomes `properties.category` if that is absent.' },
   properties: anyObject('Of any structure, at most 100 levels deep.'),
 };
 const GROUP = {
@@ -98,13 +98,13 @@ const TYPES = Object.keys(CALLS) as (keyof typeof CALLS)[];
 export const PIPELINES_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ...Object.fromEntries(TYPES.map((type) => [nameOf(type), schemaOf(type)])),
   PipelinesItem: {
-    description: 'A call that says its `type`.',
+    description: 'A call with its `type`.',
     oneOf: TYPES.map(itemOf),
   },
   PipelinesBatch: object(
     {
       batch: listOf(reference('PipelinesItem'), 1, PIPELINES_BATCH_COUNT_MAX),
-      context: anyObject('Of every item that has none.'),
+      context: anyObject('Of every item without a `context`.'),
       sentAt: COMMON.sentAt,
       writeKey: COMMON.writeKey,
     },

@@ -22,7 +22,7 @@ const MESSAGE = {
   payload: anyObject('Sent as it is.'),
   event_id: EVENT_ID,
   application: identifier(
-    'Whom of your customers it is for: an application’s endpoints alone are told.',
+    'The customer of yours that it is for. Only the endpoints of this application receive it.',
   ),
   channel: identifier('`data.channel`.'),
   timestamp: UNIX_SECONDS,

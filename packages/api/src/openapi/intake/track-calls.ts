@@ -83,7 +83,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     description:
       action === 'suppress'
         ? 'Later writes about the identifiers are ignored with 200.'
-        : 'What was deleted does not come back.',
+        : 'Deleted data does not come back.',
   })),
   {
     method: 'put',
@@ -124,7 +124,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/api/v1/merge_customers',
     operationId: 'trackMerge',
     summary: 'Merge two people',
-    description: 'The primary must exist, else nothing happens. It cannot be undone.',
+    description: 'Without an existing primary the call has no effect. A merge cannot be undone.',
     body: 'TrackMerge',
     example: { primary: { id: 'ada' }, secondary: { email: 'countess@example.com' } },
   },
@@ -172,7 +172,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     operationId: action === 'add' ? 'trackAddToSegment' : 'trackRemoveFromSegment',
     summary:
       action === 'add' ? 'Add people to a manual segment' : 'Remove people from a manual segment',
-    description: `Identifiers that match nobody are skipped. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)}.`,
+    description: `Identifiers without a matching person are skipped. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)}.`,
     body: 'TrackSegmentMembers',
     example: { ids: ['ada'] },
     query: [

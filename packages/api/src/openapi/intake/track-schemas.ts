@@ -34,7 +34,7 @@ const personIdentifiers = (
     phone: {
       type: 'string',
       pattern: '^\\+[1-9]\\d{1,14}$',
-      description: 'E.164, where the workspace allows phone numbers to identify.',
+      description: 'E.164, if the workspace allows phone numbers to identify.',
     },
     svc_id: text(ID_SIZE_BYTES_MAX, 'The id that Sluice gave.'),
     anonymous_id: anonymousId,
@@ -100,7 +100,7 @@ const V1: Readonly<Record<string, JsonSchema>> = {
       _update: { type: 'boolean', description: 'True never makes a person.' },
       _timestamp: {
         ...UNIX_SECONDS,
-        description: 'Older than what is stored: the attributes are skipped.',
+        description: 'If it is older than the stored values, the attributes are skipped.',
       },
     }),
     additionalProperties: true,
@@ -142,7 +142,7 @@ const V1: Readonly<Record<string, JsonSchema>> = {
       timestamp: UNIX_SECONDS,
       recipient: metricText('Of a message whose delivery is not known yet: to whom it went.'),
       reason: metricText('Why it failed.'),
-      href: metricText('What was clicked.'),
+      href: metricText('The clicked link.'),
     },
     ['delivery_id', 'metric'],
   ),
@@ -167,7 +167,7 @@ const V1: Readonly<Record<string, JsonSchema>> = {
     ['data'],
   ),
   TrackSegmentMembers: object(
-    { ids: listOf(identifier('Of the kind that `id_type` says.'), 1, SEGMENT_MEMBER_COUNT_MAX) },
+    { ids: listOf(identifier('Of the kind in `id_type`.'), 1, SEGMENT_MEMBER_COUNT_MAX) },
     ['ids'],
   ),
   TrackUnsubscribe: object({ unsubscribe: { const: true } }, ['unsubscribe']),
@@ -277,7 +277,7 @@ const ENTITIES: Readonly<Record<string, JsonSchema>> = {
 export const TRACK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ...V1,
   ...ENTITIES,
-  TrackEntity: oneOf(Object.keys(ENTITIES), 'What it means is in `type` and `action`.'),
+  TrackEntity: oneOf(Object.keys(ENTITIES), 'Its `type` and `action` decide its meaning.'),
   TrackBatch: object({ batch: listOf(reference('TrackEntity'), 1, TRACK_BATCH_COUNT_MAX) }, [
     'batch',
   ]),

@@ -114,7 +114,7 @@ test.each([
   ],
   ...(
     [
-      ['http://127.0.0.1:0/ok', 'must not have port 0, at which nothing can listen'],
+      ['http://127.0.0.1:0/ok', 'must not have port 0, at which no server can listen'],
       ['https://example.com:99999/', 'must have a port from 1 to 65535, not 99999'],
       ['http://example..com/ok', 'must not have the host example..com, which has an empty part'],
       ['http://.example.com/', 'must not have the host .example.com, which has an empty part'],

@@ -110,7 +110,7 @@ test('the findings do not depend on the page size, and each page reports progres
       );
     expect(verified.findings.map(({ message }) => message)).toEqual([
       'entry 4 is missing',
-      'entry 6 is not what was recorded: its hash differs',
+      'entry 6 differs from the recorded entry: its hash differs',
       'entry 8 is missing',
     ]);
     expect(progress).toHaveLength(Math.floor((COUNT - 2) / pageSize) + 1);
@@ -278,7 +278,7 @@ test('the command ends with 0 for a valid log, and with 1 and the difference for
     stdout: expect.stringContaining('FAILED audit log'),
     // After two seconds there are lines of progress too.
     stderr: expect.stringContaining(
-      `audit log: account ${accountId}: entry 1 is not what was recorded: its hash differs\n`,
+      `audit log: account ${accountId}: entry 1 differs from the recorded entry: its hash differs\n`,
     ),
   });
 });
