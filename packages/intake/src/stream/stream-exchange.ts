@@ -158,7 +158,7 @@ export class StreamExchange {
     this.#lineBefore = this.#line;
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
-      const message = 'the content encoding is not supported; use gzip, deflate or none';
+      const message = 'the content encoding is not supported; use gzip, deflate or no encoding';
       const issue = { code: 'invalid_encoding', field: null, message } as const;
       this.#options.recordRefusal?.(request.workspace, request.call.name, [issue]);
       void this.#refuse({

@@ -51,7 +51,7 @@ export async function readRedisDurability(
     : {
         isSafe: false,
         isSaidUnsafe: false,
-        description: `${worst.description}; a failover loses what the replica had not heard of (REDIS_REPLICAS_MIN)`,
+        description: `${worst.description}; a failover loses calls that the replica has not received (REDIS_REPLICAS_MIN)`,
       };
 }
 
@@ -82,7 +82,7 @@ const NEEDED_SETTINGS: readonly NeededSetting[] = [
   {
     name: 'no-appendfsync-on-rewrite',
     value: 'no',
-    cost: 'a crash loses what came while the file was rewritten',
+    cost: 'a crash loses calls that came while the file was rewritten',
   },
 ];
 
@@ -110,12 +110,12 @@ export async function readMasterDurability(redis: RedisClient, master: Redis): P
     return {
       isSafe: false,
       isSaidUnsafe: false,
-      description: `${found}${told.length === 0 ? ' ' : ': other '}settings cannot be read; what a crash costs is unknown`,
+      description: `${found}${told.length === 0 ? ' ' : ': other '}settings cannot be read; the loss in a crash is unknown`,
     };
   return {
     isSafe: true,
     isSaidUnsafe: false,
-    description: `${found}: what is acknowledged is on disk`,
+    description: `${found}: acknowledged calls are on disk`,
   };
 }
 

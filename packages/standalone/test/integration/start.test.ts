@@ -240,7 +240,7 @@ test(
       REDIS_URL: redis.url,
       QUEUE_PREFIX: uniquePrefix(),
     });
-    await waiting.says('Redis cannot be used as REDIS_URL says');
+    await waiting.says('Redis cannot be used with REDIS_URL');
     await waiting.says('Postgres is away: this process waits for it');
     expect(waiting.output()).toMatch(
       /address of DATABASE_URL: (Connection terminated|read ECONNRESET)/,
