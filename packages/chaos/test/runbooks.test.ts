@@ -51,7 +51,7 @@ test('blocks are steps in order, with what happens before and is seen after them
       meanwhile: ['it ends'],
     },
   ]);
-  expect(() => readRunbook('```text\nalone\n```')).toThrow('nothing is done before');
+  expect(() => readRunbook('```text\nalone\n```')).toThrow('has no command before it');
 });
 
 test('what is expected must be seen, whatever stands for …', () => {

@@ -3,8 +3,7 @@
  *
  * Replication is asynchronous: a master confirms, dies, and its replica may not have the write. So a commit batch counts
  * as confirmed only when every master that may have it reports it on `replicasMin` of its replicas too (`WAIT`). An
- * unconfirmed batch goes to the disk buffer and is added again with the same ids, without effect if it was there
- * already.
+ * unconfirmed batch goes to the disk buffer and is added again with the same ids, which adds each batch once.
  *
  * `WAIT` counts only writes of its own connection. So the connections must be the same ones before the commit batches
  * are sent and after they were confirmed; one that was opened anew may lead to a master that never had them.

@@ -109,7 +109,9 @@ test('a person, the events and an object are found, and shown as tables, JSON, Y
 test('what is not found says why that may be, and exit codes tell a refusal, a wrong word, nobody there and no right apart', async () => {
   const missing = await sluice('events', 'trace', 'never-sent');
   expect(missing).toMatchObject({ exitCode: 1, output: '' });
-  expect(missing.errors).toMatch(/waits in a queue still.*older than what is kept.*has no id/s);
+  expect(missing.errors).toMatch(
+    /waits in a queue.*older than the events that are kept.*has no id/s,
+  );
   expect((await sluice('issues', '--code', 'parked')).output).toBe(
     'no issue of code parked is kept\n',
   );

@@ -253,7 +253,7 @@ test(
     waiting.child.kill('SIGTERM');
     await once(waiting.child, 'close');
     expect(waiting.child.exitCode).toBe(0);
-    expect(waiting.output().match(/Postgres is away|REDIS_URL says \(/g)).toHaveLength(2);
+    expect(waiting.output().match(/Postgres is away|with REDIS_URL \(/g)).toHaveLength(2);
   },
 );
 
