@@ -34,19 +34,19 @@ const {
   shrink: mayShrink = false,
 } = new Command('npm run chaos --')
   .description(
-    'Posts random load while intake, worker, broker and Postgres are killed, stopped and cut off, then compares stored rows with acknowledged calls. With --oracle order: posts random sequences of calls about a few people, and compares what the API returns with a reference model.',
+    'Posts random load while intake, worker, broker and Postgres are killed, stopped and cut off, then compares stored rows with acknowledged calls. With --oracle order: posts random sequences of calls about a few people, and compares the answers of the API with a reference model.',
   )
   .addOption(
     new Option(
       '--oracle <name>',
-      'loss: nothing acknowledged is lost; order: calls take effect in order; kills: how long deliveries take after a kill under load',
+      'loss (every acknowledged call is stored), order (calls take effect in order) or kills (delay of deliveries after a kill under load)',
     )
       .choices(['loss', 'order', 'kills'])
       .default('loss'),
   )
   .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
   .option('--seeds <count>', 'how many, from the first on', positiveInteger, 1)
-  .addOption(new Option('--broker <name>', 'one broker; default: all').choices(BROKERS))
+  .addOption(new Option('--broker <name>', 'one broker (default: all)').choices(BROKERS))
   .option(
     '--length <ms>',
     'how long load and faults go on, about 4 s a seed more',
@@ -63,7 +63,7 @@ const {
   )
   .option(
     '--deliveries',
-    'loss: a webhook takes all events and published messages; each must reach it, those of a person in order',
+    'loss: a webhook takes all events and published messages. Each must reach it, in order for each person',
   )
   .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
   .option('--events <count>', 'kills: number of events', positiveInteger, 5_000)
@@ -73,7 +73,7 @@ const {
   .option('--plain', 'order: sequences about one person under one id, one call after another')
   .option(
     '--apart',
-    'order: sends a call when all earlier calls are applied; shows wrong effects, not wrong order',
+    'order: sends a call when all earlier calls are applied. Shows wrong effects, not wrong order',
   )
   .option('--shrink', 'order: looks for the shortest calls that show each kind of difference')
   .addHelpText(
@@ -86,7 +86,7 @@ Examples:
   npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
   npm run chaos -- --oracle kills --seeds 5 --broker redis
 The exit code is 1 if anything is lost or differs. For kills also if more deliveries come twice than were in flight, or the
-last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill, which holds on two cores that do nothing else.`,
+last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill. This limit is for two cores without other work.`,
   )
   .parse()
   .opts<{
@@ -160,7 +160,7 @@ for (const name of brokers) {
       reports.push(report);
       const { faults, calls, sent, recoveryMs, problems } = report;
       say(
-        `seed ${seed}, ${name}: ${problems.length === 0 ? 'held' : 'FAILED'}; ${calls} calls acknowledged, sent ${sent} times, moving again after ${recoveryMs} ms`,
+        `seed ${seed}, ${name}: ${problems.length === 0 ? 'held' : 'FAILED'}. ${calls} calls acknowledged, sent ${sent} times, moving again after ${recoveryMs} ms`,
       );
       for (const fault of faults) say(`  ${describeFault(fault)}`);
       for (const problem of problems) say(`  ! ${problem}`);

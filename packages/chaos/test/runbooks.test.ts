@@ -51,7 +51,7 @@ test('blocks are steps in order, with the event before them and the expected out
       meanwhile: ['it ends'],
     },
   ]);
-  expect(() => readRunbook('```text\nalone\n```')).toThrow('nothing is done before');
+  expect(() => readRunbook('```text\nalone\n```')).toThrow('has no command before it');
 });
 
 test('the output must contain every expected line, and … stands for any text', () => {

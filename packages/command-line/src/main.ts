@@ -35,7 +35,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   // On a full disk; a value that is shown once, like a key's secret, is then lost.
   process.stderr.write(
-    `sluice: the output could not be written (${error.message}); the command may have been executed; check before you repeat it\n`,
+    `sluice: the output could not be written (${error.message}), but the command may have been executed. Check before you repeat it\n`,
   );
   process.exit(1);
 });

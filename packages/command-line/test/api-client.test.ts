@@ -94,7 +94,9 @@ test('a proxy whose API is away is reported with its status', async () => {
   const { signal } = new AbortController();
   const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
   await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
-    message: expect.stringMatching(/^the server at http:.* says 502, and not as the API does; is/),
+    message: expect.stringMatching(
+      /^the server at http:.* answers 502, but not as the API does; is/,
+    ),
     cause: expect.objectContaining({ message: 'status 502' }),
   });
 });

@@ -34,7 +34,7 @@ test('disk buffers and refused keys are summed over all intakes, and every other
     'queued          9       commit batches wait or run',
     'failing queues  1       webhooks fail and their deliveries are blocked',
     'disk buffer     5       commit batches wait on the disks of intakes',
-    'wrong keys      5       calls were not taken since the start, their keys open nothing; permissive ones were answered 200',
+    'wrong keys      5       calls were not accepted since the start, because their keys are not valid; permissive ones were answered 200',
     'clock           -42.04  s ahead of Postgres, the clock that is furthest off',
   ]);
 });
@@ -108,7 +108,7 @@ test.each([404, 200])(
     expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
     expect(terminal.lines[1]).toMatch(/ not ready$/);
     expect(terminal.lines[2]).toBe(
-      `${url}: /readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`,
+      `${url}: /readyz answers ${status}, but not as a process of Sluice does; is this its own address, not the address of a proxy?`,
     );
   },
 );

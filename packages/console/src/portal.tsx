@@ -82,7 +82,10 @@ function Portal() {
     void open();
     watchSignedOut(() => {
       forgetResources();
-      setStanding({ is: 'over', message: 'The link is over: open it anew where you came from.' });
+      setStanding({
+        is: 'over',
+        message: 'The link is over: open it anew from the page that you came from.',
+      });
     });
   }, [open]);
   switch (standing.is) {

@@ -261,7 +261,7 @@ function Bar({ onPalette }: { readonly onPalette: () => void }) {
       <button
         type="button"
         onClick={() => setTheme(changeTheme())}
-        aria-label={`Theme: ${theme}; change`}
+        aria-label={`Theme: ${theme} (change)`}
         title={`Theme: ${theme}`}
       >
         <span className={`theme ${theme}`} aria-hidden="true" />

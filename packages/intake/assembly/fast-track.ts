@@ -1,18 +1,14 @@
 /**
- * Track calls, from the bytes that came to the operations that go, without a value in between.
+ * Writes operations from the bytes of track calls, without values in between.
  *
  * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `fast-track.wasm`, which
- * `intake/src/commit/fast-track-parser.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for
- * which decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
+ * `intake/src/commit/fast-track-parser.ts` loads. It reads by 16 bytes and makes no garbage, so it is faster than decoding,
+ * `JSON.parse` and `JSON.stringify` (benchmarks/README.md, "intake"). Positions are addresses in memory and are passed as
+ * values, since a global one costs as much again. A function that passes something returns the address of its end, or `DECLINED`.
  *
- * Positions are addresses in memory; they are handed on as values, since a global one costs as much again.
- * A function that passes something returns where it ends, or `DECLINED`.
- *
- * What it trades away: it is a second reader of what `domain/src/pipelines/pipelines.ts` reads. So it understands
- * simple calls only and declines all others, which then take the slow path: every fault, every warning,
- * every rare form. Where it does not decline, both must give the same operation;
- * `test/commit/fast-track-parser.test.ts` holds them side by side.
- *
+ * The trade-off is a second reader beside `domain/src/pipelines/pipelines.ts`. It understands simple calls only and declines
+ * every other form, such as each fault and each warning; the slow path reads those calls. Both readers must give the same
+ * operation for an accepted call, which `test/commit/fast-track-parser.test.ts` checks.
  * Before: `intake/src/commit/fast-track-parser.ts`, which calls it. After: `intake/src/commit/commit-group.ts`.
  */
 
@@ -42,7 +38,7 @@ export const output: i32 = <i32>(
   )
 );
 
-/** @returns how many operations it is: 1, or 0 where it is declined. */
+/** @returns the number of its operations: 1, or 0 if it is declined. */
 export function parseCall(sizeBytes: i32, environmentId: f64, receivedAtMs: f64): i32 {
   const end = readCall(begin(sizeBytes));
   if (end == DECLINED || passSpace(end) != input + sizeBytes) return 0;
@@ -50,7 +46,7 @@ export function parseCall(sizeBytes: i32, environmentId: f64, receivedAtMs: f64)
   return written == DECLINED ? 0 : 1;
 }
 
-/** @returns how many operations it is, one an item; 0 where a single one is declined. */
+/** @returns the number of its operations, one an item; 0 if a single item is declined. */
 export function parseBatch(sizeBytes: i32, environmentId: f64, receivedAtMs: f64): i32 {
   let at = begin(sizeBytes);
   let to = output;
@@ -93,7 +89,7 @@ export function parseBatch(sizeBytes: i32, environmentId: f64, receivedAtMs: f64
   return sentAt == 0 || correctTimes(count, sentAt, sentAtEnd, receivedAtMs) ? count : 0;
 }
 
-/** @returns where the body begins. Behind its end is then what no JSON has there. */
+/** Puts a byte behind the end of the body that JSON never has there. @returns the address of its first character. */
 function begin(sizeBytes: i32): i32 {
   store<u8>(input + sizeBytes, 0);
   return passSpace(input);

@@ -1,12 +1,14 @@
 /**
- * JSON (RFC 8259) in memory, passed without becoming a value: each function returns where what it passes ends, or
- * `DECLINED` where it is not plain, which says nothing about whether it is JSON.
+ * Passes JSON (RFC 8259) in memory without making values of it.
  *
- * AssemblyScript. Part of `fast-track.ts`, which says what that trades away.
+ * Each function returns the address behind the passed text, or `DECLINED` if the text is not plain. A declined text can still
+ * be JSON.
+ *
+ * AssemblyScript. Part of `fast-track.ts`, whose header has the trade-off.
  */
 
 export const DECLINED: i32 = 0;
-/** Well within what a call may have. */
+/** Well below the depth that a call may have. */
 const DEPTH_MAX: i32 = 64;
 /** With so many digits and no exponent a number is finite. */
 const NUMBER_SIZE_BYTES_MAX: i32 = 24;
@@ -15,7 +17,7 @@ const WHOLE_DIGITS_MAX: i32 = 15;
 
 /** Of the text that was passed last: ASCII without escapes. */
 export let isPlain: bool = false;
-/** Within properties, where a text that is an instant has to become a number. */
+/** Within properties, in which a text that is an instant has to become a number. */
 let isKept: bool = false;
 
 export function passSpace(from: i32): i32 {
@@ -87,7 +89,7 @@ function passWord(from: i32, word: u32): i32 {
   return load<u32>(from) == word ? from + 4 : DECLINED;
 }
 
-/** Without its exponent, which nothing takes that comes after it. */
+/** Without its exponent. Every caller declines an exponent that comes after it. */
 function passNumber(from: i32): i32 {
   let at = load<u8>(from) == 0x2d ? from + 1 : from;
   const end = passDigits(at);
@@ -107,7 +109,7 @@ function passDigits(from: i32): i32 {
   return at;
 }
 
-/** What might be an instant (`parseIsoMs`) is declined where it would be converted. */
+/** Declines a text that might be an instant (`parseIsoMs`), if it would be converted. */
 function passTextValue(from: i32): i32 {
   const end = passText(from);
   const sizeBytes = end - from - 2;
@@ -134,7 +136,7 @@ export function passText(from: i32): i32 {
   let at = from + 1;
   while (true) {
     const bytes = v128.load(at);
-    // As signed bytes what is not ASCII is negative.
+    // As signed bytes all bytes beyond ASCII are negative.
     const found = i8x16.bitmask(
       v128.or(
         i8x16.lt_s(bytes, i8x16.splat(0x20)),
@@ -170,7 +172,7 @@ function passEscape(from: i32): i32 {
   }
 }
 
-/** One character of UTF-8 beyond ASCII (so no control character is), as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
+/** One character of UTF-8 beyond ASCII (so no control character), by RFC 3629: not overlong, no surrogate, at most U+10FFFF. */
 function passMultibyte(from: i32): i32 {
   const lead = load<u8>(from);
   const second = load<u8>(from, 1);

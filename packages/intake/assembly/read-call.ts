@@ -1,12 +1,12 @@
 /**
- * A call's fields: where in memory the value of each key of ours is. Whatever is not plain declines the call.
+ * Fields of a call: the address of the value of each known key. A form that is not plain declines the call.
  *
- * AssemblyScript. Part of `fast-track.ts`; what is made of the fields is in `write-operation.ts`.
+ * AssemblyScript. Part of `fast-track.ts`; `write-operation.ts` writes the operation from the fields.
  */
 import { DECLINED, isPlain, passKeptValue, passSpace, passText, passValue } from './pass-json';
 import { isRow, KEY_COUNT, ORIGINAL_TIMESTAMP, PROPERTIES } from './rows';
 
-/** Of each key two integers: where its value begins and ends, texts without their quotes; 0 where it is absent. */
+/** Two integers a key: the addresses of the begin and end of its value, texts without their quotes. 0 if it is absent. */
 const fields: i32 = <i32>memory.data(KEY_COUNT * 8);
 
 /** Notes its fields. */
@@ -25,10 +25,10 @@ export function readCall(from: i32): i32 {
   return load<u8>(at) == 0x7d ? at + 1 : DECLINED;
 }
 
-/** Where the key ends that was passed last, without its quote. */
+/** End of the key that was passed last, without its quote. */
 let keyEnd: i32 = 0;
 
-/** @returns where its value begins. */
+/** @returns the address of its value. */
 export function passKey(from: i32): i32 {
   if (load<u8>(from) != 0x22) return DECLINED;
   const end = passText(from);
@@ -43,14 +43,14 @@ export function isKey(row: i32, start: i32): bool {
   return isRow(row, start + 1, keyEnd);
 }
 
-/** @returns `KEY_COUNT` for one that is none of ours. */
+/** @returns `KEY_COUNT` for an unknown key. */
 function keyOf(start: i32): i32 {
   let key: i32 = 0;
   while (key < KEY_COUNT && !isKey(key, start)) key++;
   return key;
 }
 
-/** A text that says what it says: an empty one would be absent, and blanks at the ends are cut. */
+/** A text that stays as it is: an empty one would be absent, and blanks at the ends are cut. */
 export function passPlainText(from: i32): i32 {
   const end = passText(from);
   if (end == DECLINED || !isPlain || end - from == 2) return DECLINED;

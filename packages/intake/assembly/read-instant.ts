@@ -1,6 +1,7 @@
 /**
- * Instants as nearly all senders write them, as `domain/src/parsing/timestamps.ts` reads them; what else that takes is
- * declined here.
+ * Reads instants in the forms of nearly all senders.
+ *
+ * The results are the same as in `domain/src/parsing/timestamps.ts`, whose other forms are declined here.
  *
  * AssemblyScript. Part of `fast-track.ts`.
  */
@@ -44,7 +45,7 @@ function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
   return marchYear * 365 + leapDays + (153 * marchMonth + 2) / 5 + day - 1 - 719_468;
 }
 
-/** A number of so many digits; negative where one is none. */
+/** A number of so many digits; negative if one of them is not a digit. */
 function digitsAt(start: i32, count: i32): i32 {
   let number: i32 = 0;
   for (let index = start; index < start + count; index++) {

@@ -1,5 +1,7 @@
 /**
- * The texts that a call is read by and an operation is written of: rows of one table, which the other side fills.
+ * Texts by which calls are read and operations are written.
+ *
+ * They are rows of one table, which the other side fills.
  *
  * AssemblyScript. Part of `fast-track.ts`.
  */
@@ -22,7 +24,7 @@ export const PROPERTIES: i32 = 6;
 export const ORIGINAL_TIMESTAMP: i32 = 7;
 export const SENT_AT: i32 = 8;
 export const KEY_COUNT: i32 = 9;
-// What else is looked for.
+// Other texts that are looked for.
 export const BATCH: i32 = 9;
 export const TRACK: i32 = 10;
 // An operation's pieces.

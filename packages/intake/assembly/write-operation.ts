@@ -1,7 +1,9 @@
 /**
- * The operation that a call is, from its fields (`read-call.ts`): judged, written, and its shard said.
+ * Judges and writes the operation of a call, and finds its shard.
  *
- * AssemblyScript. Part of `fast-track.ts`. What writes returns where it ends.
+ * The fields come from `read-call.ts`. A function that writes returns the address behind its last byte.
+ *
+ * AssemblyScript. Part of `fast-track.ts`.
  */
 import { DECLINED } from './pass-json';
 import { isPlainEmail } from './plain-email';
@@ -35,14 +37,14 @@ import {
 import { copy, digitCountOf, writeInteger } from './write-bytes';
 
 export const OPERATION_COUNT_MAX: i32 = 2_500;
-/** What an operation has beside what is copied from its call is less. */
+/** The parts of an operation that are not copied from its call are smaller. */
 export const OPERATION_SIZE_BYTES_MAX: i32 = 512;
 const RESULT_SIZE_BYTES: i32 = 16;
 const ULID_SIZE_BYTES: i32 = 26;
 const ID_ROOM_SIZE_BYTES: i32 = 32;
 
 /**
- * Of each operation four integers: the hash of its person's key, that of the anonymous id's key (without one the first
+ * Of each operation four integers: the hash of its person's key, the hash of the anonymous id's key (without one the first
  * again), its first address in memory, the address behind its last.
  */
 export const results: i32 = <i32>memory.data(OPERATION_COUNT_MAX * RESULT_SIZE_BYTES);
@@ -120,13 +122,13 @@ export function writeOperation(
   return to;
 }
 
-/** Of each operation where its time is, if the `sentAt` of a batch around it corrects it; else 0. */
+/** Of each operation the address of its time, if the `sentAt` of a batch around it corrects it; else 0. */
 const correctables: i32 = <i32>memory.data(OPERATION_COUNT_MAX * 4);
 
 /**
- * Corrects what is written by the `sentAt` of the batch, which may come behind its items.
+ * Corrects the written times by the `sentAt` of the batch, which may come behind its items.
  *
- * @returns false where that is declined: nothing of the batch is of use then.
+ * @returns false if that is declined: the whole batch is of no use then.
  */
 export function correctTimes(count: i32, start: i32, end: i32, receivedAtMs: f64): bool {
   const sentAt = readInstantMs(start, end);
@@ -141,7 +143,7 @@ export function correctTimes(count: i32, start: i32, end: i32, receivedAtMs: f64
     for (; <u32>load<u8>(at) - 0x30 <= 9; at++) {
       occurredAt = occurredAt * 10 + (<i64>load<u8>(at) - 0x30);
     }
-    // The rest of the operation stays where it is. A time has another number of digits only around September 2001.
+    // The rest of the operation keeps its place. A time has another number of digits only around September 2001.
     if (digitCountOf(occurredAt) != digitCountOf(occurredAt + correction)) return false;
     writeInteger(from, occurredAt + correction);
   }
@@ -161,7 +163,7 @@ function correctionOf(difference: i64): i64 {
   return size >= 1_000 && size <= DAY_MS ? difference : 0;
 }
 
-/** As `recognisePerson` tells them apart. Declined is what may be a svc_id, and an email of rare characters. */
+/** Distinguishes identifiers as `recognisePerson` does. It declines possible svc_ids, and emails of rare characters. */
 function rowBeforeUser(): i32 {
   const start = startOf(USER_ID);
   const end = endOf(USER_ID);
@@ -175,7 +177,7 @@ function rowBeforeUser(): i32 {
   return end - start <= ID_SIZE_BYTES_MAX && load<u8>(start + 3) != 0x5f ? BEFORE_ID : DECLINED;
 }
 
-/** Nothing to be trimmed, and an event that is nothing else. */
+/** True for the name of an event that needs no trimming and is not the name of a command. */
 function isPlainName(): bool {
   const start = startOf(EVENT);
   const end = endOf(EVENT);

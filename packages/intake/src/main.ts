@@ -52,7 +52,7 @@ import { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 const { settings, logger, lifecycle } = await beginProcess(process, 'intake', intakeSettings);
 if (settings.REDIS_URL !== undefined)
   void reportRedisAway(settings.REDIS_URL, (message) => logger.warn(message));
-/** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
+/** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless this is set before it is loaded. */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');
 const monotonicNow = () => performance.now();
@@ -238,7 +238,7 @@ const server = await startServer({
   port: settings.INTAKE_PORT,
   collected: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   accept,
-  // A trace knows an operation by its identity, and what takes the fast path has none.
+  // A trace knows an operation by its identity, and an operation of the fast path has no identity.
   ...(callTracer
     ? {
         acceptTraced: (route, traceparent, requestId) =>

@@ -1,11 +1,11 @@
 /**
  * Ends a process that takes calls without refusing or cutting any.
  *
- * New connections go to the other processes at once. Clients with a connection here hear `Connection: close` with
- * their next answer and leave. Closing at once would cut what is on its way, so the process goes on answering until
- * nothing has come for a while.
+ * New connections go to the other processes at once. Clients with a connection here get `Connection: close` with
+ * their next answer and leave. Closing at once would cut calls in progress, so the process goes on answering until
+ * no call has come for a while.
  *
- * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has told everybody.
+ * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has answered every call.
  */
 
 const QUIET_MS = 300;
@@ -13,7 +13,7 @@ const QUIET_MS = 300;
 const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
-/** What is asked of a server that is to end; see `Server`. */
+/** The part of a server that its stop needs; see `Server`. */
 interface StoppableServer {
   stopListening(): void;
   close(): void;

@@ -35,7 +35,7 @@ Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; t
   Intake     ${intake}   Pipelines API and Track API
   API        ${api}   reporting webhooks, app API, accounts
   Worker     ${worker}   /readyz, /metrics (the others have them too)
-  Payments   ${facts.simulator === undefined ? 'Stripe, as STRIPE_SECRET_KEY says' : `${facts.simulator}   simulated payment provider (STRIPE_SECRET_KEY switches to the real one)`}
+  Payments   ${facts.simulator === undefined ? 'Stripe (STRIPE_SECRET_KEY is set)' : `${facts.simulator}   simulated payment provider (STRIPE_SECRET_KEY switches to the real one)`}
   Postgres   ${facts.postgres}
   Queues     ${facts.queues}
 `;
@@ -58,7 +58,7 @@ ${demoCommands(facts)
   .map((command) => `  ${command}`)
   .join('\n\n')}
 
-The receiver prints the signed delivery; "kill %1" ends it. A delivery that nothing answers waits, and the webhook's others behind it:
+The receiver prints the signed delivery; "kill %1" ends it. A delivery without an answer waits, and the webhook's others wait behind it:
 ${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" shows the time, "… webhooks probe 1" tries it now.
 `;
 }

@@ -68,7 +68,7 @@ async function describeVersion(directory: string): Promise<string> {
     .then((text) => versionSchema.parse(JSON.parse(text)))
     .catch(() => undefined);
   if (read === undefined)
-    return `A version from before 26 November 2026 wrote these data, which did not note which; "git log" shows what the checkout was. ${setAside}`;
+    return `A version from before 26 November 2026 wrote these data, and did not note its number; "git log" shows the earlier checkouts. ${setAside}`;
   const { version, commit, opened_at: at } = read;
   const how = commit === null ? '' : `: git checkout ${commit} && npm start`;
   return `Sluice ${version}${commit === null ? '' : `, commit ${commit},`} opened these data on ${at.slice(0, 10)}, and can${how}. ${setAside}`;

@@ -48,7 +48,7 @@ export async function keepPostgres(
       if (server) {
         const lastWords = await endOrStop(server, stopping.signal);
         if (lastWords === undefined) return server.stop();
-        onNote(`Postgres ended (log: ${server.logFile}):\n${lastWords}`);
+        onNote(`Postgres ended (log ${server.logFile}):\n${lastWords}`);
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
       onNote(`starting Postgres again in ${pauseMs / 1000} s`);

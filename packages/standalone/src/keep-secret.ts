@@ -18,7 +18,7 @@ export async function keepEncryptionKeys(directory: string): Promise<string> {
   if (kept === '') {
     throw new AppError(
       'CONFIG_INVALID',
-      `${path} is empty: restore it from a backup, or set the keys in SEALING_KEYS; if no secret was encrypted yet, delete the file and start again`,
+      `${path} is empty: restore it from a backup, or set the keys in SEALING_KEYS. If no secret was encrypted yet, delete the file and start again`,
     );
   }
   return kept ?? writeSecret(directory, path, `1:${randomBytes(32).toString('base64')}`);

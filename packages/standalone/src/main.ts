@@ -44,7 +44,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (stoppingSinceMs === undefined) {
       say(
-        '\nstopping: intake, worker, API, Postgres; work in progress is finished (again to force)',
+        '\nstopping intake, worker, API and Postgres; work in progress is finished (again to force)',
       );
       void stop(0);
     } else if (performance.now() - stoppingSinceMs > SAME_WISH_MS) {

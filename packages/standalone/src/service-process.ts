@@ -105,7 +105,7 @@ export function startService(options: ServiceOptions): Service {
     options.onStarted();
     const sayItWaits = (readyUrl: string): void =>
       options.onNote(
-        `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords)}; it is waited for`,
+        `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords)}. This command waits for it`,
       );
     void tellEnvironment(options, started)
       .then(() => untilReady(options, gone.signal, sayItWaits))

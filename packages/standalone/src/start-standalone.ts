@@ -181,7 +181,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     worker,
     simulator,
     postgres: database.description,
-    queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
+    queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis (REDIS_URL is set)',
     directory: directory.path,
     root: deps.root,
     firstWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,

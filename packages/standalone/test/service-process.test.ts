@@ -57,7 +57,9 @@ async function start() {
 test('a service that is not ready is waited for as long as it lives, with a line from time to time', async () => {
   const { service, notes, become } = await start();
   await vi.waitFor(() => expect(notes.length).toBeGreaterThanOrEqual(2), WAIT);
-  expect(notes[0]).toMatch(/^intake is not ready yet: .*Redis is away; it is waited for$/);
+  expect(notes[0]).toMatch(
+    /^intake is not ready yet: .*Redis is away\. This command waits for it$/,
+  );
   await become('ready');
   await expect(service.ready).resolves.toBeUndefined();
 });

@@ -227,7 +227,7 @@ const started = await startConsumers(broker, {
     abandon(
       new AppError(
         'JOB_HUNG',
-        `an attempt at the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside. This worker ends, and another one acquires the job. Start it again. If that happens again, find out what Postgres waits for: docs/operations/runbooks/events-are-not-processed.md`,
+        `an attempt at the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside. This worker ends, and another one acquires the job. Start it again. If that happens again, find the reason for the wait in Postgres: docs/operations/runbooks/events-are-not-processed.md`,
       ),
     );
   },

@@ -83,7 +83,7 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
     if (!match) {
       differences.push({
         kind: 'person lost',
-        words: `${who} is expected and nobody has this name`,
+        words: `${who} is expected, but is missing`,
       });
       continue;
     }
@@ -95,7 +95,7 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
   for (const each of found)
     if (!matched.has(each)) {
       const who = each.id ?? each.email ?? each.phone ?? 'nobody';
-      differences.push({ kind: 'person too many', words: `${who} exists and nobody is expected` });
+      differences.push({ kind: 'person too many', words: `${who} exists, but is not expected` });
     }
   return differences;
 }
@@ -110,7 +110,9 @@ function compareText(
   if ((expected ?? null) === (found ?? null)) return [];
   const [kind] = what.split(' ');
   if (expected == null)
-    return [{ kind: `${kind} too many`, words: `${what} of ${who} is ${found}, none is expected` }];
+    return [
+      { kind: `${kind} too many`, words: `${what} of ${who} is ${found}, but should be absent` },
+    ];
   if (found == null)
     return [
       { kind: `${kind} lost`, words: `${what} of ${who} is missing, ${expected} is expected` },

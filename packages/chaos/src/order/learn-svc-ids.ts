@@ -55,5 +55,5 @@ async function waitForSvcId(client: Client, id: string): Promise<string> {
     if (found !== undefined) return found;
     await sleep(LOOK_INTERVAL_MS);
   }
-  throw new Error(`nobody has the id ${id} after a minute`);
+  throw new Error(`the person with the id ${id} was not found within a minute`);
 }

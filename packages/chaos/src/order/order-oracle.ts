@@ -148,7 +148,9 @@ function summarize(failed: readonly Judgement[], say: (line: string) => void): v
   for (const [kind, sequences] of byKind(failed)) {
     const shortest = shortestOf(sequences);
     const example = shortest.differences.find((each) => each.kind === kind);
-    say(`${kind}: ${sequences.length} sequences, such as seed ${shortest.seed}: ${example?.words}`);
+    say(
+      `${kind}: ${sequences.length} sequences, such as seed ${shortest.seed} (${example?.words})`,
+    );
   }
 }
 

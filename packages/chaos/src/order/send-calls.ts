@@ -131,7 +131,7 @@ async function sendStream(
       issues?: readonly { readonly severity?: string }[];
     };
     if (issues.some(({ severity }) => severity !== 'warning'))
-      throw new Error(`a line of a stream was refused: ${line}; ${body}`);
+      throw new Error(`a line of a stream was refused (${line}): ${body}`);
     acknowledged = Math.max(acknowledged, last);
   }
   return acknowledged;

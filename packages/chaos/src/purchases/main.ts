@@ -22,11 +22,11 @@ const {
     positiveInteger,
     Date.now() % 2 ** 31,
   )
-  .option('--cells <count>', 'number of crashes; default: all', positiveInteger)
+  .option('--cells <count>', 'number of crashes (default: all)', positiveInteger)
   .option('--only <text>', 'only crashes whose name contains this text', '')
   .option(
     '--fleets <count>',
-    'number of concurrent fleets; default: one per core',
+    'number of concurrent fleets (default: one per core)',
     positiveInteger,
     availableParallelism(),
   )

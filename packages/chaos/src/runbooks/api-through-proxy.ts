@@ -89,7 +89,9 @@ async function keepsFilesWhileTheyCome(port: number, database: Database): Promis
   sent.end(`\r\n--${BOUNDARY}--\r\n`);
   const { status, body } = await answer;
   return [
-    ...(isKept ? [] : ['nothing of a file is kept before all of it has come']),
+    ...(isKept
+      ? []
+      : ['the API stores the first part of a file only after the whole file has come']),
     ...(status === 200 ? [] : [`a file: ${status} ${body}`]),
   ];
 }

@@ -45,7 +45,7 @@ export async function executeRunbook(
     for (const step of steps) {
       for (const event of step.meanwhile) {
         const happens = situation.meanwhile?.[event];
-        if (!happens) throw new Error(`nothing is known to happen as: ${event}`);
+        if (!happens) throw new Error(`the situation does not define the event: ${event}`);
         await happens(world);
       }
       const startedAtMs = performance.now();

@@ -88,7 +88,7 @@ const CASES: readonly Case[] = [
     answer: 'refused',
   },
   {
-    name: 'a Transfer-Encoding that is none',
+    name: 'an unknown Transfer-Encoding',
     bytes: (id) => headOf('/v1/track', 'Transfer-Encoding: xchunked') + chunkOf(bodyOf(id)) + LAST,
     answer: 'refused',
   },

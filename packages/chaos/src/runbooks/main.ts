@@ -5,7 +5,7 @@ import { executeRunbook, RUNBOOKS } from './execute-runbook.ts';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const { args } = new Command('npm run runbooks --')
   .description(
-    'Types what a runbook says into a fleet in its situation, and looks for what it shows.',
+    'Types the commands of a runbook into a fleet in its situation, and looks for the output that it shows.',
   )
   .addArgument(new Argument('[name...]', 'default: all').choices(RUNBOOKS))
   .parse();

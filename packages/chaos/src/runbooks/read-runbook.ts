@@ -49,7 +49,7 @@ export function readRunbook(markdown: string): Step[] {
     } else if (language === 'text') {
       const before = steps.pop();
       if (!before || before.expected.length > 0)
-        throw new Error(`nothing is done before this is seen: ${text}`);
+        throw new Error(`this output has no command before it: ${text}`);
       steps.push({ ...before, expected: text.split('\n') });
     }
   }

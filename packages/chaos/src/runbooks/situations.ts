@@ -180,7 +180,7 @@ export const situations: Readonly<Record<string, Situation>> = {
           .catch(() => ''),
       ]);
       assert(
-        'the old keys open nothing',
+        'the old keys are refused',
         old.every((opened) => !opened),
       );
     },
@@ -207,7 +207,7 @@ export const situations: Readonly<Record<string, Situation>> = {
 
   'workspace-floods': {
     async begin(world) {
-      const key = 'the key of whoever floods';
+      const key = 'the key of the workspace that floods';
       await sql`
         insert into api_credentials (account_id, environment_id, kind, name, secret_hash, secret_hint)
         values (${DEMO.invoicedAccountId}, ${DEMO.invoicedEnvironmentId}, 'pipelines', 'flood',

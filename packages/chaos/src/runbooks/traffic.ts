@@ -98,7 +98,7 @@ export class Traffic {
   async proveKey(writeKey: string): Promise<void> {
     const deadlineMs = performance.now() + STANDSTILL_MS_MAX;
     while (!(await this.isKeyGood(writeKey, 'identify')) || !(await this.isKeyGood(writeKey))) {
-      if (performance.now() > deadlineMs) throw new Error('the new write key opens nothing');
+      if (performance.now() > deadlineMs) throw new Error('intake still refuses the new write key');
       await sleep(POLL_INTERVAL_MS);
     }
   }

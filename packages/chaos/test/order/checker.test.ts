@@ -146,7 +146,7 @@ test('two calls in flight meet through a third that names both people', () => {
 
 test('a deleted person who is back is a difference', () => {
   const history = [sent(put('p', { a: 1 }), 1, 2), sent(destroy('p'), 3, 4)];
-  expect(differences(history, someone)).toEqual(['p exists and nobody is expected']);
+  expect(differences(history, someone)).toEqual(['p exists, but is not expected']);
 });
 
 test('a lost event, an event of another person and events out of order are distinguished', () => {

@@ -10,10 +10,10 @@ import { traceLines, type Trace } from './trace-lines.ts';
 const NOT_FOUND = 'the event was not found';
 /** Possible meanings; the API cannot distinguish them. */
 const WHY_NOT_FOUND =
-  'the event was not found; one of these holds:\n' +
-  '  it waits in a queue still (sluice status has the age of the oldest event), or never came (sluice issues, sluice tail)\n' +
-  '  it is older than what is kept\n' +
-  '  it has no id: an identify or a group call has none, so look at the person (sluice people show ID)';
+  'the event was not found, for one of these reasons:\n' +
+  '  it still waits in a queue (sluice status has the age of the oldest event), or never came (sluice issues, sluice tail)\n' +
+  '  it is older than the events that are kept\n' +
+  '  it is an identify or a group call, which has no id, so look at the person (sluice people show ID)';
 
 interface IssueOptions {
   readonly limit: number;

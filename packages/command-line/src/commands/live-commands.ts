@@ -142,7 +142,7 @@ function addListen(context: Context): void {
           );
           secret.resolve(webhook.secret);
           output.note(
-            `webhook ${webhook.id} sends to ${options.forwardTo}; its secret, as long as this runs: ${webhook.secret}`,
+            `webhook ${webhook.id} sends to ${options.forwardTo} while this command runs, with the secret: ${webhook.secret}`,
           );
         }
         output.note(`listening on ${listener.url}; Ctrl-C ends it`);

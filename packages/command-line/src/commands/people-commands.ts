@@ -29,8 +29,8 @@ export function addPeopleCommands(
         results as Row[],
         ['id', 'email', 'svc_id'],
         query === undefined
-          ? 'nobody yet'
-          : `nobody whose id, email or svc_id begins with ${query}`,
+          ? 'no person yet'
+          : `no person has an id, email or svc_id that begins with ${query}`,
       );
     });
   people
@@ -94,7 +94,7 @@ export function addPeopleCommands(
         'GET',
         `/v1/objects/${type}/${encodeURIComponent(id)}/${part}`,
       );
-      writeAnswer(terminal(), answer, part, `nobody is related to ${id}`);
+      writeAnswer(terminal(), answer, part, `no person is related to ${id}`);
     });
 }
 

@@ -92,7 +92,7 @@ const BACKLOG = [
   [
     'wrong keys',
     'sluice_intake_unauthorized_calls_total',
-    'calls were not taken since the start, their keys open nothing; permissive ones were answered 200',
+    'calls were not accepted since the start, because their keys are not valid; permissive ones were answered 200',
   ],
   ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres, the clock that is furthest off'],
 ] as const;
@@ -118,7 +118,7 @@ function undurableOf({ readiness }: ProcessStatus): string | undefined {
 
 const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
   readiness === null
-    ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
+    ? `/readyz answers ${status}, but not as a process of Sluice does; is this its own address, not the address of a proxy?`
     : printableJson(readiness);
 
 /**

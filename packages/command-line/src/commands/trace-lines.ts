@@ -62,7 +62,7 @@ export function traceLines(trace: Trace): string[] {
     ),
     ...pending.map(({ webhook_id: webhookId, sequence, state }) =>
       printable(
-        `webhook ${webhookId} #${sequence} is ${state}: not tried yet; sluice webhooks show ${webhookId} says why`,
+        `webhook ${webhookId} #${sequence} is ${state} and not tried yet; sluice webhooks show ${webhookId} shows the reason`,
       ),
     ),
     ...(trace.deliveries.length === 0 ? ['no webhook is sent it'] : []),

@@ -178,7 +178,7 @@ async function refusalOf(
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined)
     return notReached(
-      `the server at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
+      `the server at ${url} answers ${answer.status}, but not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
     );
   // A missing object has another message, which names it; so it is another process of ours, or another version.
   if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))

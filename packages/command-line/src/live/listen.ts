@@ -70,7 +70,7 @@ export async function listen(terminal: Terminal, options: ListenOptions): Promis
       reject(
         new AppError(
           'COMMAND_FAILED',
-          `it cannot listen on port ${options.port} (${cause.message}); choose another one: --port 0 takes any`,
+          `it cannot listen on port ${options.port} (${cause.message}); choose another port, or --port 0 for any free port`,
           { cause },
         ),
       ),

@@ -113,7 +113,7 @@ const Pair = ({ name, text }: { readonly name: string; readonly text: string | n
 function Changes({ entry }: { readonly entry: WholeEntry }) {
   return (
     <table className="list">
-      <caption className="unseen">From what to what</caption>
+      <caption className="unseen">Attributes before and after</caption>
       <thead>
         <tr>
           <th scope="col">Attribute</th>

@@ -75,7 +75,7 @@ function FleetView() {
     <>
       <header className="title">
         <h1>Fleet</h1>
-        <p className="lead">All processes of this installation, whoever’s events they carry.</p>
+        <p className="lead">All processes of this installation, which all accounts share.</p>
       </header>
       <Shown resource={resource}>
         {(fleet) => (
@@ -99,14 +99,14 @@ function Alerts({ fleet: { alerts } }: { readonly fleet: Fleet }) {
   return (
     <section className={`card lane ${alerts.length === 0 ? 'good' : 'bad'}`} aria-label="To act on">
       {alerts.length === 0 ? (
-        <p className="sentence">Everything is well: nothing waits that should not.</p>
+        <p className="sentence">Everything is well: no alert is active.</p>
       ) : (
         <ul className="plain-list">
           {alerts.map(({ name, summary, runbook }) => (
             <li key={`${name} ${summary}`}>
               <strong>{name}</strong>: {visibleText(summary)}.{' '}
               <a href={pageOf(runbook)} target="_blank" rel="noreferrer" data-row="">
-                What to do about {name}
+                Runbook of {name}
               </a>
             </li>
           ))}
@@ -168,7 +168,7 @@ function Processes({ processes }: { readonly processes: readonly FleetProcess[] 
     <section aria-labelledby="processes">
       <h2 id="processes">Processes</h2>
       <table className="list">
-        <caption className="unseen">Processes that said within a minute that they live</caption>
+        <caption className="unseen">Processes that reported within the last minute</caption>
         <thead>
           <tr>
             <th scope="col">Service</th>
@@ -229,7 +229,7 @@ function Shards({ shards }: { readonly shards: readonly Shard[] | null }) {
     <section aria-labelledby="shards">
       <h2 id="shards">Shards</h2>
       {shards === null ? (
-        <p className="faint">The broker does not answer, so nothing is known of them.</p>
+        <p className="faint">The broker does not answer, so their state is unknown.</p>
       ) : (
         <table className="list">
           <caption className="unseen">Commit batches that wait or run, by shard</caption>

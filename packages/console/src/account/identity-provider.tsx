@@ -49,8 +49,8 @@ export function IdentityProviderCard() {
               <Summary provider={state.identity_provider} />
             ) : (
               <p>
-                None: users sign in with a mailed code. With one, they sign in as everywhere in your
-                company, by OpenID Connect.
+                Without a provider, users sign in with a mailed code. With one, they sign in as
+                everywhere in your company, by OpenID Connect.
               </p>
             )}
             <div className="actions">
@@ -98,8 +98,8 @@ function Summary({ provider }: { readonly provider: Provider }) {
           : 'A mailed code opens a session too.'}{' '}
         {provider.counts_as_two_factors ? 'It counts as two factors.' : 'It counts as one factor.'}{' '}
         {provider.new_user_role === null
-          ? 'Who is no user is refused.'
-          : `Who is no user becomes a ${provider.new_user_role}.`}
+          ? 'A person who is not a user is refused.'
+          : `A person who is not a user becomes a ${provider.new_user_role}.`}
       </p>
       {!provider.has_client_secret && (
         <p className="refusal">The client secret is lost: set it again.</p>
@@ -216,7 +216,7 @@ function SetProvider({
           <input type="checkbox" name="required" defaultChecked={provider?.required ?? false} /> It
           is required: no mailed code and no token opens a session
         </label>
-        <label htmlFor="new-user-role">Who is no user yet</label>
+        <label htmlFor="new-user-role">A person who is not a user yet</label>
         <select
           id="new-user-role"
           value={role}

@@ -46,7 +46,7 @@ function KeyView({ id }: { readonly id: string }) {
             <p>
               <UseSentence credential={key} />{' '}
               <Link to="/audit" query={{ credential: String(key.id) }}>
-                What was changed with it
+                Changes made with it
               </Link>
             </p>
             <dl className="pairs">
@@ -118,7 +118,8 @@ function UseSentence({ credential }: { readonly credential: Credential }) {
   if (credential.type === 'service_account') return <>It was never used.</>;
   return (
     <>
-      {credential.testing && 'No identify call was taken with it yet, so it opens nothing else. '}
+      {credential.testing &&
+        'No identify call was taken with it yet, so it opens identify calls only. '}
       The last use of a workspace’s keys is not kept: <Link to="/live">live</Link> shows calls as
       they come.
     </>
@@ -161,7 +162,7 @@ function KeyActions({
       </div>
       {asked === 'rotation' && secret === undefined && (
         <Dialog title={`A new secret for ${name}?`} onClose={close}>
-          <p>The old one, …{visibleText(credential.token_hint)}, opens nothing within a second.</p>
+          <p>The old one, …{visibleText(credential.token_hint)}, stops working within a second.</p>
           <FormEnd
             problem={problem}
             isRunning={isRunning}
@@ -173,7 +174,7 @@ function KeyActions({
       )}
       {secret !== undefined && (
         <SecretsOnce title="The new secret" secrets={[secret]} onStored={close}>
-          <p>It is not shown again: put it where your programs keep their secrets.</p>
+          <p>It is not shown again: store it with the secrets of your programs.</p>
         </SecretsOnce>
       )}
       {asked === 'revocation' && (

@@ -192,8 +192,8 @@ function MakeKey({
     return (
       <SecretsOnce title="The new key" secrets={[secret]} onStored={onClose}>
         <p>
-          {type === 'tracking' && 'The site id, a colon, and the key. '}It is not shown again: put
-          it where your programs keep their secrets.
+          {type === 'tracking' && 'The site id, a colon, and the key. '}It is not shown again: store
+          it with the secrets of your programs.
         </p>
       </SecretsOnce>
     );

@@ -38,7 +38,7 @@ export async function giveProviderAnswer(answer: ProviderAnswer): Promise<string
     if (error === null) return undefined;
     if (error === 'access_denied') return 'The identity provider did not let you in.';
     const what = ERROR_CODE.test(error) ? `: ${error}` : '';
-    return `The identity provider signed nobody in${what}.`;
+    return `The identity provider did not sign you in${what}.`;
   }
   const opened = await request<{ return_path: string } | undefined>(
     '/console/session/provider/finish',

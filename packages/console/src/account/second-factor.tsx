@@ -164,7 +164,7 @@ export function RecoveryCodes({
     <SecretsOnce title="Recovery codes" secrets={codes} onStored={onStored}>
       <p>
         Each opens the console once, in place of a code of the app. They are not shown again: print
-        them, or keep them where your passwords are.
+        them, or keep them with your passwords.
       </p>
     </SecretsOnce>
   );

@@ -181,7 +181,7 @@ function AccountSecurity() {
           <>
             <p>
               {isRequired
-                ? 'Required: whoever signs in without a second factor sets one up first, and no session is opened by a token.'
+                ? 'Required: a user who signs in without a second factor sets one up first, and no session is opened by a token.'
                 : 'Not required. Once it is, sessions with one factor are over, and tokens open no sessions; programs go on.'}
             </p>
             <div className="actions">

@@ -80,8 +80,8 @@ export function UserDetail({
       {isRemoving && (
         <Dialog title={`Remove ${visibleText(user.email)}?`} onClose={() => setIsRemoving(false)}>
           <p>
-            The user is signed out at once and comes in no more. What the user did stays in the
-            audit log.
+            The user is signed out at once and comes in no more. The audit log keeps the user’s
+            changes.
           </p>
           <div className="actions">
             <ActionButton

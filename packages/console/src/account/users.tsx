@@ -190,9 +190,8 @@ function Invite({
         <RoleField id="invited-role" value={role} onChange={setRole} />
         <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
         <p className="faint">
-          The invitation is mailed. The first sign-in, by a mailed code, proves the address. Who is
-          a user of another account gets no mail, and signs in there until that account removes
-          them.
+          The invitation is mailed. The first sign-in, by a mailed code, proves the address. A user
+          of another account gets no mail, and signs in there until that account removes them.
         </p>
         <FormEnd problem={problem} isRunning={isRunning} what="Invite" onClose={onClose} />
       </form>

@@ -68,8 +68,8 @@ function ApplicationView({
                 onDone={() => navigate(linkTo('/applications', place.query))}
               >
                 <p>
-                  Its endpoints and its links to the portal go with it. What waits is not sent any
-                  more.
+                  Its endpoints and its links to the portal go with it. Deliveries that wait are not
+                  sent any more.
                 </p>
               </DeleteButton>
             </>

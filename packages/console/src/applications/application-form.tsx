@@ -56,7 +56,7 @@ export function ApplicationForm({
         {!application && (
           <>
             <label htmlFor="application-id">
-              Id: your own word for it, which messages name (empty: one is made)
+              Id: your own word for it, which messages name. If it is empty, one is made.
             </label>
             <input id="application-id" name="id" autoComplete="off" spellCheck={false} />
           </>

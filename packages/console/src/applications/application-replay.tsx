@@ -47,8 +47,8 @@ export function ApplicationReplay({
       </div>
       {begun === undefined ? (
         <p className="faint">
-          Deliveries of a time are sent to all endpoints again, such as those that were given up
-          while the customer was away.
+          Deliveries of a time are sent to all endpoints again, such as deliveries that were given
+          up while the customer was away.
         </p>
       ) : (
         <ul role="status">

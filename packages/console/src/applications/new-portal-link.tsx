@@ -57,7 +57,7 @@ export function NewPortalLink({
     return (
       <SecretsOnce title="The link to the portal" secrets={[made.url]} onStored={onClose}>
         <p>
-          It opens once, within the next minute. Who opened it stays in until{' '}
+          It opens once, within the next minute. The visitor stays in until{' '}
           <Time atMs={Date.parse(made.expires_at)} isWhole />.
         </p>
       </SecretsOnce>
@@ -65,8 +65,8 @@ export function NewPortalLink({
   return (
     <Dialog title="Make a link to the portal" onClose={onClose}>
       <p>
-        It opens the endpoints of this application and nothing else. In your product your server
-        makes one for each visit, with <code>POST /v1/portal_links</code>.
+        It opens the endpoints of this application only. In your product your server makes one for
+        each visit, with <code>POST /v1/portal_links</code>.
       </p>
       <form onSubmit={make}>
         <label htmlFor="link-for">For whom, as the audit log shows it</label>

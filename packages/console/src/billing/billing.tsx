@@ -79,7 +79,7 @@ function Billing({ start }: { readonly start: string | undefined }) {
         </Shown>
       </section>
       <section className="stack" aria-labelledby="meters">
-        <h2 id="meters">Used of what the plan includes</h2>
+        <h2 id="meters">Usage of the plan</h2>
         <Shown resource={usage} lines={4}>
           {({ profile }) => <Meters profile={profile} />}
         </Shown>
@@ -138,8 +138,8 @@ function Plan({
           <>
             The next invoice, <Time atMs={Date.parse(next.date)} isWhole />, is{' '}
             {moneyText(next.estimated)}
-            {overage && ` and ${moneyText(overage)} for what is beyond the plan`}: an estimate,
-            before taxes and coupons.
+            {overage && ` and ${moneyText(overage)} for usage beyond the plan`}: an estimate, before
+            taxes and coupons.
           </>
         )}
         {due.amount > 0 && ` ${moneyText(due)} are due now.`}
@@ -245,7 +245,7 @@ function Purchases({ base, start }: { readonly base: string; readonly start: str
       <Shown resource={resource} lines={3}>
         {({ runs, next }) =>
           runs.length === 0 ? (
-            <p className="faint">Nothing was bought yet.</p>
+            <p className="faint">There is no purchase yet.</p>
           ) : (
             <>
               <table className="list">

@@ -265,8 +265,8 @@ function Question({
     <Dialog title={`Buy ${wish.what}?`} onClose={onClose}>
       <p>
         {isOfCredits && rail === 'card'
-          ? 'You pay at the payment provider’s page, which the purchase leads to. Nothing is charged before.'
-          : 'The card on file is charged now, in proportion where a period has begun.'}
+          ? 'You pay at the payment provider’s page, which the purchase leads to. The charge is made there, not before.'
+          : 'The card on file is charged now, in proportion if a period has begun.'}
       </p>
       <FormEnd
         problem={problem}

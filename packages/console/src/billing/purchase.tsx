@@ -68,7 +68,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
               <Badge state={run.status} />
             </div>
           </header>
-          <section className="card" aria-label="What became of it">
+          <section className="card" aria-label="Result of the purchase">
             <p className="sentence">{sentenceOf(run)}</p>
             {run.message !== null && <p>{visibleText(run.message)}</p>}
             {run.status === 'pending' && <PaymentPage runId={runId} />}
@@ -138,12 +138,12 @@ function sentenceOf({ status, charged, due }: Purchase): string {
     case 'pending':
       return due ? `It waits for a bank to pay ${moneyText(due)}.` : 'It waits for its payment.';
     case 'success':
-      return charged ? `${moneyText(charged)} were charged.` : 'Nothing was charged.';
+      return charged ? `${moneyText(charged)} were charged.` : 'There was no charge.';
     case 'declined':
-      return 'The card was declined: nothing was charged.';
+      return 'The card was declined, and was not charged.';
     case 'refused':
-      return 'It was refused: nothing was charged.';
+      return 'It was refused, and there was no charge.';
     case 'failed':
-      return 'It failed: nothing was charged.';
+      return 'It failed, and there was no charge.';
   }
 }

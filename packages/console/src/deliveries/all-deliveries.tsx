@@ -45,7 +45,7 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
         {({ deliveries, next }) => (
           <>
             {deliveries.length === 0 ? (
-              <Empty title={isFiltered(query) ? 'No delivery fits' : 'Nothing was sent yet'}>
+              <Empty title={isFiltered(query) ? 'No delivery fits' : 'There is no delivery yet'}>
                 <p>
                   {next === ''
                     ? 'A delivery comes with the first event of a type that a webhook selects.'

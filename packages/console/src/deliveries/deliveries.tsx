@@ -107,7 +107,7 @@ const emptyTitleOf = (query: Readonly<Record<string, string>>): string => {
     return 'No delivery fits';
   if (type !== undefined)
     return `No delivery of ${visibleText(type)}${state === undefined ? '' : ` is ${state}`}`;
-  return state === undefined ? 'Nothing was sent yet' : `No delivery is ${state}`;
+  return state === undefined ? 'There is no delivery yet' : `No delivery is ${state}`;
 };
 
 function DeliveryTable({

@@ -129,9 +129,7 @@ function AttemptView({ attempt }: { readonly attempt: Attempt }) {
       )}
       {attempt.response_head === null ? (
         <p className="faint">
-          {attempt.status === null
-            ? 'No answer came.'
-            : 'What was answered is not kept of this attempt.'}
+          {attempt.status === null ? 'No answer came.' : 'The answer to this attempt is not kept.'}
         </p>
       ) : (
         <>

@@ -29,7 +29,7 @@ function EventTypes({ start }: { readonly start: string | undefined }) {
       title="Event types"
       path={`/v1/event_types?${isPortal ? '' : 'include=archived&'}start=${start ?? ''}`}
       above={isPortal && <Link to="/">Webhooks</Link>}
-      lead={`What messages there are, and what is in their payload.${
+      lead={`The types of messages, and the contents of their payloads.${
         isPortal ? '' : ' A payload that does not fit the schema of its type is not published.'
       }`}
       {...(!isPortal && { making: MAKING })}
@@ -87,8 +87,8 @@ function NoEventType() {
     <Empty title="No event type is described yet">
       <p>
         An event type is the name of messages that you publish to your customers, with a description
-        that they read and a JSON Schema that payloads must fit. Messages of a type that nobody has
-        described are taken as they are.
+        that they read and a JSON Schema that payloads must fit. Messages of a type without a
+        description are taken as they are.
       </p>
       <CallSample
         label="A type, by a call"

@@ -92,7 +92,7 @@ function OneFeed({
           what="the feed"
           onDone={() => navigate(linkTo('/feeds', place.query))}
         >
-          <p>What is in it goes with it. Cursors of its readers are over.</p>
+          <p>Its events go with it. Cursors of its readers are over.</p>
         </DeleteButton>
       </div>
       <dl className="pairs">

@@ -60,8 +60,8 @@ export function FeedForm({
         <SubscriptionFields subscription={feed} types={types} onTypes={setTypes} />
         <p className="faint">
           {feed
-            ? 'What is in it stays. From now on it takes what this says.'
-            : 'It begins with what comes from now on.'}
+            ? 'Its events stay. From now on it takes the events that this form selects.'
+            : 'It begins with the events that come from now on.'}
         </p>
         <FormEnd
           problem={problem}

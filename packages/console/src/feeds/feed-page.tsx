@@ -63,7 +63,7 @@ export function FeedPage({
       <Shown resource={page}>
         {({ events, cursor: next }) =>
           events.length === 0 ? (
-            <Empty title="Nothing comes after it yet">
+            <Empty title="There is no later event yet">
               <p>The next event that the feed takes is shown here.</p>
             </Empty>
           ) : (
@@ -78,7 +78,7 @@ export function FeedPage({
                   Next page
                 </button>
                 <span>
-                  Who has worked on this page asks next with{' '}
+                  After this page a reader asks with{' '}
                   <Copyable text={next} what="the cursor of the page" />
                 </span>
               </div>

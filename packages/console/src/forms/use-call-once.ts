@@ -1,5 +1,5 @@
 /**
- * A call that must not be made twice, such as making a key.
+ * A call that must run only once, such as making a key.
  *
  * Sent again after an answer that was lost, it gets the first answer. Another call, or the same one after an answer,
  * has another key.

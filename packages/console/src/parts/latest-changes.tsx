@@ -31,7 +31,7 @@ export function LatestChanges({
       <Shown resource={resource} lines={LISTED_COUNT}>
         {({ audit_logs: entries }) =>
           entries.length === 0 ? (
-            <p className="faint">Nothing was changed.</p>
+            <p className="faint">There was no change.</p>
           ) : (
             <ul className="plain-list">
               {entries.map((entry) => (

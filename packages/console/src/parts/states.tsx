@@ -92,7 +92,7 @@ export function Shown<Data>({
     <>
       {isStale && (
         <p className="stale" role="status">
-          {failure.message} What is shown was read {ageText(readAtMs, nowMs)}.
+          {failure.message} The data below were read {ageText(readAtMs, nowMs)}.
         </p>
       )}
       {children(data)}

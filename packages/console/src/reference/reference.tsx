@@ -129,7 +129,7 @@ function Fields({ title, fields }: { readonly title: string; readonly fields: re
         <thead>
           <tr>
             <th scope="col">Name</th>
-            <th scope="col">What it may be</th>
+            <th scope="col">Allowed values</th>
             <th scope="col">Meaning</th>
           </tr>
         </thead>

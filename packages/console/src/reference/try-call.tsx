@@ -117,7 +117,7 @@ export function TryCall({
       </form>
       {wish && (
         <Dialog title={`${call.method} ${wish.path}?`} onClose={() => setWish(undefined)}>
-          <p>It changes what is there, as a program’s call would.</p>
+          <p>It changes data, as a program’s call would.</p>
           <FormEnd
             problem={undefined}
             isRunning={isRunning}

@@ -34,7 +34,7 @@ export function AttributeHistory({
         history.length === 0 ? (
           <p className="faint">Not changed in the last 30 days.</p>
         ) : (
-          <ul className="plain-list" aria-label={`What ${visibleText(name)} was`}>
+          <ul className="plain-list" aria-label={`Earlier values of ${visibleText(name)}`}>
             {history.map((change) => (
               <li key={change.activity_id}>
                 <Time atMs={Date.parse(change.at)} isWhole />{' '}

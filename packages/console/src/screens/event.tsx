@@ -74,14 +74,14 @@ function Event({ id }: { readonly id: string }) {
         <Empty title="No event with this id is known here yet">
           <ul>
             <li>It may still wait to be processed. This page looks again every 2 seconds.</li>
-            <li>It may be older than what this installation keeps.</li>
+            <li>It may be older than the events that this installation keeps.</li>
             <li>
-              Only track, page and screen calls have an id. What an identify call did is on the page
-              of its person.
+              Only track, page and screen calls have an id. The effect of an identify call is on the
+              page of its person.
             </li>
           </ul>
           <p>
-            <Link to="/live">Live</Link> shows what comes in now.
+            <Link to="/live">Live</Link> shows calls as they come in.
           </p>
         </Empty>
       </>
@@ -152,7 +152,7 @@ function EventBody({ id }: { readonly id: string }) {
     `/v1/events/${segment(id)}`,
     { workspaceId },
   );
-  return data ? <JsonView value={data.event.data} label="What it brought" /> : null;
+  return data ? <JsonView value={data.event.data} label="Data of the event" /> : null;
 }
 
 function summaryOf(count: number, deliveredCount: number): string {

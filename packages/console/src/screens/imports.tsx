@@ -61,7 +61,7 @@ function Imports({ start }: { readonly start: string | undefined }) {
       <Shown resource={resource}>
         {({ imports, next }) =>
           imports.length === 0 ? (
-            <Empty title="Nothing was imported yet" />
+            <Empty title="There is no import yet" />
           ) : (
             <>
               <table className="list">

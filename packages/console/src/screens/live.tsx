@@ -107,9 +107,9 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
       </div>
       {tail.failure && <Failure key={tail.failure.message} failure={tail.failure} />}
       {tail.rows.length === 0 ? (
-        <Empty title={hasFilter ? 'Nothing that matches has come yet' : 'Nothing has come yet'}>
+        <Empty title={hasFilter ? 'No matching call has come yet' : 'No call has come yet'}>
           <p>
-            Live shows what comes in from now on; it keeps nothing.{' '}
+            Live shows calls as they come in; it does not keep them.{' '}
             {hasFilter ? 'The filters match whole texts.' : <Link to="/start">Send an event</Link>}
           </p>
         </Empty>
@@ -179,7 +179,7 @@ function TailRowView({
       <tr className="gap">
         <td colSpan={5}>
           {row.count === null
-            ? 'The connection was away: what passed meanwhile was not seen.'
+            ? 'The connection was away: calls during that time are not shown.'
             : `${row.count} lines not shown: more than this page can read. A filter helps.`}
         </td>
       </tr>

@@ -83,7 +83,7 @@ function ObjectView({
         <Shown resource={people} lines={3}>
           {({ svc_relationships: relationships, next }) =>
             relationships.length === 0 ? (
-              <p className="faint">Nobody is related to it.</p>
+              <p className="faint">No person is related to it.</p>
             ) : (
               <>
                 <table className="list">

@@ -180,7 +180,7 @@ function LatestIssues() {
       <Shown resource={resource} lines={LISTED_COUNT}>
         {({ ingestion_issues: issues }) =>
           issues.length === 0 ? (
-            <p className="faint">Nothing was refused or corrected.</p>
+            <p className="faint">No call was refused or corrected.</p>
           ) : (
             <ul className="plain-list">
               {issues.map((issue) => (

@@ -102,7 +102,9 @@ function PeopleList({
       {({ results, next }) => (
         <>
           {results.length === 0 ? (
-            <Empty title={begins === undefined ? 'Nobody yet' : 'Nobody begins with that'}>
+            <Empty
+              title={begins === undefined ? 'No person yet' : 'No identifier begins with that'}
+            >
               <p>
                 The beginning of an id, in its letter case, or of an email; or a whole svc_id. A
                 person comes with the first call about them.

@@ -159,7 +159,7 @@ function Attributes({
                   type="button"
                   className="cell"
                   aria-expanded={open === name}
-                  title="What it was"
+                  title="Its earlier values"
                   onClick={() => setQuery({ attribute: open === name ? undefined : name }, false)}
                 >
                   {visibleText(name)}
@@ -191,7 +191,7 @@ function Tabs({
     ['devices', `Devices ${customer.devices.length}`],
   ] as const;
   return (
-    <div className="tabs" role="group" aria-label="What is shown">
+    <div className="tabs" role="group" aria-label="Parts of the person">
       {tabs.map(([name, text]) => (
         <button
           key={text}
@@ -226,7 +226,7 @@ function Activities({
     <Shown resource={resource}>
       {({ activities, next }) => (
         <>
-          {activities.length === 0 && <Empty title="Nothing in the last 30 days" />}
+          {activities.length === 0 && <Empty title="No activity in the last 30 days" />}
           <ol className="timeline whole">
             {activities.map((activity) => (
               <li key={activity.id} className="quiet">

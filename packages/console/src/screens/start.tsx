@@ -28,7 +28,7 @@ function Start({ language }: { readonly language: Language }) {
       <header className="title">
         <h1>Send your first event</h1>
         <p className="lead">
-          Run this where your code runs. It needs the write key of this workspace
+          Run this on a machine of your code. It needs the write key of this workspace
           {session.way === 'demo'
             ? ', which is filled in for the demo.'
             : ': put it into SLUICE_WRITE_KEY.'}
@@ -37,7 +37,7 @@ function Start({ language }: { readonly language: Language }) {
       <Samples languages={LANGUAGE_NAMES} language={language} sample={snippet} />
       <FirstEvent key={workspaceId} />
       <CallSample
-        label="Then be told of each order: a webhook for order_placed"
+        label="Then receive each order: a webhook for order_placed"
         method="POST"
         path="/v1/reporting_webhooks"
         body={FIRST_WEBHOOK}
@@ -47,8 +47,8 @@ function Start({ language }: { readonly language: Language }) {
           <Link to="/live">Live</Link> shows every call as it comes in, and why one is refused.
         </li>
         <li>
-          <Link to="/webhooks">Webhooks</Link> shows who is sent each <code>order_placed</code>, and
-          why a delivery waits.
+          <Link to="/webhooks">Webhooks</Link> shows the receivers of each <code>order_placed</code>
+          , and why a delivery waits.
         </li>
         <li>
           <a href="/docs">The reference</a> has every call of the API, and{' '}
@@ -74,7 +74,7 @@ function FirstEvent() {
           <h2>Waiting for the first event</h2>
           <p>
             {tail.failure?.message ??
-              (tail.isOpen ? 'Whatever comes in from now on is shown here.' : 'Connecting …')}{' '}
+              (tail.isOpen ? 'Calls from now on are shown here.' : 'Connecting …')}{' '}
             <span className="faint">
               Since <Time atMs={openedAtMs} isShort isWhole />.
             </span>

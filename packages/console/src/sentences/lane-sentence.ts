@@ -41,7 +41,7 @@ export function laneSentence(
     return {
       tone: 'quiet',
       text: `Paused${by === null ? '' : ` by ${by}`}${since}.`,
-      more: `What happens meanwhile is not sent later. ${count === 0 ? 'Nothing is held.' : `${countOf(count)} held until it is resumed.`}`,
+      more: `Events of this time are not sent later. ${count === 0 ? 'No delivery is held.' : `${countOf(count)} held until it is resumed.`}`,
     };
   }
   if (lane.state === 'failing' && head) {
@@ -80,7 +80,7 @@ const countOf = (count: number): string =>
   count === 1 ? '1 delivery is' : `${count} deliveries are`;
 
 function behindText(count: number): string {
-  if (count <= 0) return 'Nothing waits behind it.';
+  if (count <= 0) return 'No other one waits behind it.';
   return count === 1
     ? '1 later one waits behind it.'
     : `${count} later ones wait behind it, in order.`;
@@ -100,8 +100,8 @@ function failureText({
 const PHRASES: Readonly<Record<string, string>> = {
   timeout: 'gets no whole answer in time',
   end_of_file: 'gets an answer that ends early',
-  misbehaving_server: 'gets what is no HTTP response',
-  connection_refused: 'finds nothing that listens',
+  misbehaving_server: 'gets an answer that is not HTTP',
+  connection_refused: 'has its connection refused',
   connection_reset: 'loses its connection',
   tls_verification: 'meets a certificate that is not valid',
   tls_handshake: 'agrees on no TLS connection',

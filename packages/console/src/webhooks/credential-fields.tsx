@@ -25,10 +25,11 @@ export function CredentialFields({
   const { client_certificate: client, certificate_authority: authority, oauth2 } = credentials;
   return (
     <details className="stack" open={credentialText(credentials) !== ''}>
-      <summary>Who sends: client certificate, authority, OAuth2</summary>
+      <summary>Proof of the sender: client certificate, authority, OAuth2</summary>
       <div className="stack">
         <p className="faint">
-          Secrets are stored encrypted and are not shown again. An empty field keeps what is stored.
+          Secrets are stored encrypted and are not shown again. An empty field keeps the stored
+          value.
         </p>
         <PemField
           name="certificate"
@@ -47,7 +48,7 @@ export function CredentialFields({
         />
         <PemField
           name="certificate_authority"
-          label="Authorities that the endpoint's certificate may come from (PEM; empty: the well-known ones)"
+          label="Authorities that the endpoint's certificate may come from (PEM, or empty for the well-known ones)"
           begin="CERTIFICATE"
         />
         <Stored

@@ -110,12 +110,12 @@ export function NewReplay<Answer>({
 function ReplayFields() {
   return (
     <>
-      <p>Those that match are sent again in their order, beside what happens meanwhile.</p>
+      <p>Deliveries that match are sent again in their order, beside new ones.</p>
       <label htmlFor="replay-since">Logged since (UTC)</label>
       <input id="replay-since" name="since" type="datetime-local" step="1" />
       <label htmlFor="replay-until">Logged before (UTC)</label>
       <input id="replay-until" name="until" type="datetime-local" step="1" />
-      <label htmlFor="replay-states">What became of them</label>
+      <label htmlFor="replay-states">Their outcome</label>
       <select id="replay-states" name="states">
         <option value="">delivered or given up</option>
         <option value="abandoned">given up</option>

@@ -63,7 +63,7 @@ export function PortalForm({
           <p>It is another server: headers and access tokens that were set are not sent there.</p>
         )}
         <fieldset hidden={isOfApplication && shown.length === 0}>
-          <legend>Types of events{isOfApplication && ' (none chosen: all)'}</legend>
+          <legend>Types of events{isOfApplication && ' (all if you choose no type)'}</legend>
           <div className="choices" tabIndex={0} role="group" aria-label="Types of events">
             {shown.map((each) => (
               <label key={each}>

@@ -52,7 +52,7 @@ function PortalLinks({ start }: { readonly start: string | undefined }) {
         </p>
         <h1>Portal links</h1>
         <p className="lead">
-          Your server makes one where an engineer of a customer opens the page of their webhooks:{' '}
+          Your server makes one when an engineer of a customer opens the page of their webhooks:{' '}
           <Link to="/docs/portal/createPortalLink">POST /v1/portal_links</Link>. Here they are seen
           and ended.
         </p>
@@ -149,7 +149,7 @@ function LinkTable({
           title={`End the link for ${visibleText(asked.for)}?`}
           onClose={() => setAsked(undefined)}
         >
-          <p>Whoever has it open is out within a second. The webhooks go on.</p>
+          <p>A visitor who has it open is out within a second. The webhooks go on.</p>
           <div className="actions">
             <ActionButton
               path={`/v1/portal_links/${segment(asked.id)}`}
@@ -188,7 +188,7 @@ function Origins() {
         {({ portal_origins: origins }) => (
           <>
             {origins.length === 0 ? (
-              <p>None: the portal opens in a tab of its own.</p>
+              <p>Without an address, the portal opens in a tab of its own.</p>
             ) : (
               <ul className="plain-list">
                 {origins.map((origin) => (

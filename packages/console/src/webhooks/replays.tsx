@@ -50,7 +50,7 @@ export function Replays({ base }: { readonly base: string }) {
       <Shown resource={resource} lines={1}>
         {({ replays }) =>
           replays.length === 0 ? (
-            <p className="faint">Nothing was replayed in 30 days.</p>
+            <p className="faint">There was no replay in 30 days.</p>
           ) : (
             <ReplayTable path={path} replays={replays} onChanged={() => void resource.reload()} />
           )

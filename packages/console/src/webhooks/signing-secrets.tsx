@@ -113,7 +113,7 @@ function NewSecret({
   if (secret !== undefined)
     return (
       <SecretsOnce title="The new secret" secrets={[secret]} onStored={onClose}>
-        <p>It is not shown again: put it where your receiver keeps its secrets.</p>
+        <p>It is not shown again: store it with the secrets of your receiver.</p>
       </SecretsOnce>
     );
   return (

@@ -86,7 +86,7 @@ export function FilterFields({
         placeholder={name}
         defaultValue={subscription?.event_names?.join('\n') ?? ''}
       />
-      <label htmlFor="webhook-conditions">Only what fits all of these, one a line</label>
+      <label htmlFor="webhook-conditions">Conditions that all must fit, one a line</label>
       <textarea
         id="webhook-conditions"
         name="conditions"
@@ -108,7 +108,7 @@ function TypeChoice({
 }) {
   return (
     <fieldset>
-      <legend>What comes in</legend>
+      <legend>Incoming calls</legend>
       {Object.entries(INCOMING_TYPES).map(([type, text]) => (
         <label key={type}>
           <input

@@ -93,7 +93,7 @@ export function WebhookForm({
         {isEndpoint ? (
           <FilterFields
             subscription={webhook}
-            names="Only messages of these types, one a line (none: all of them)"
+            names="Only messages of these types, one a line (empty: all of them)"
             example={['invoice.paid', 'data.payload.total gte 100']}
           />
         ) : (
@@ -113,8 +113,8 @@ export function WebhookForm({
         />
         <p id="webhook-headers-advice" className="faint">
           {isExposing && shownHeaders !== ''
-            ? 'It is another server: the stored values are not sent there. Give those of the new one.'
-            : 'Stored values are not shown. Who changes one gives all of them again.'}
+            ? 'It is another server: the stored values are not sent there. Give the values of the new one.'
+            : 'Stored values are not shown. To change one, give all of them again.'}
         </p>
         <CredentialFields credentials={webhook} />
         <FormEnd

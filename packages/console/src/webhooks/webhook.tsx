@@ -117,7 +117,7 @@ function WebhookView({
                   what={shown.application_id === undefined ? 'the webhook' : 'the endpoint'}
                   onDone={() => navigate(linkTo(upOf(shown), place.query))}
                 >
-                  <p>What waits is not sent any more. The deliveries go with it.</p>
+                  <p>Deliveries that wait are not sent any more. All deliveries go with it.</p>
                 </DeleteButton>
               )}
             </div>
@@ -186,7 +186,7 @@ function LaneCard({
   return (
     <section className={`card lane ${sentence.tone}`} aria-labelledby="lane-title">
       <h2 id="lane-title" className="unseen">
-        What its deliveries wait for
+        Progress of its deliveries
       </h2>
       <p className="sentence">{visibleText(sentence.text)}</p>
       {sentence.more !== '' && <p>{sentence.more}</p>}

@@ -65,7 +65,7 @@ function NoWebhook() {
   return (
     <Empty title="There is no webhook yet">
       <p>
-        A webhook is an address of yours that is sent what comes in and what happens to people and
+        A webhook is an address of yours that gets incoming calls, and events about people and
         messages: signed, tried again, in order for each person. Make one here
         {!isPortal && ', or by a call: this one is sent each order that is placed'}.
       </p>

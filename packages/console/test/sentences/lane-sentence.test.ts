@@ -47,7 +47,7 @@ test.each([
     'one try, nothing behind',
     failing({ attempts: 1 }, 1),
     'bad',
-    'Delivery 1 gets 500 since 2026-11-25 17:37:10 UTC (1 try). Nothing waits behind it.',
+    'Delivery 1 gets 500 since 2026-11-25 17:37:10 UTC (1 try). No other one waits behind it.',
   ],
   [
     'a time-out, one behind',
@@ -59,7 +59,7 @@ test.each([
     'a class that is not known',
     failing({ status: null, failure: 'new_class', failure_message: 'it broke' }, 1),
     'bad',
-    'Delivery 1 fails: it broke since 2026-11-25 17:37:10 UTC (4 tries). Nothing waits behind it.',
+    'Delivery 1 fails: it broke since 2026-11-25 17:37:10 UTC (4 tries). No other one waits behind it.',
   ],
   [
     'paused by a user',

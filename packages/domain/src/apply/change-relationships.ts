@@ -145,7 +145,7 @@ function recordNotFound(set: WorkingSet, operation: Operation, identifier: Objec
   set.addIssue(operation, {
     code: 'object_not_found',
     field: isSvcId ? 'svc_object_id' : 'object_id',
-    message: `No object has the ${name}; nothing was done.`,
+    message: `No object has the ${name}, so the call has no effect.`,
     sample: isSvcId ? identifier.svcObjectId : identifier.objectId,
   });
 }

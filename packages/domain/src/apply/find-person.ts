@@ -72,7 +72,7 @@ export function recordNotFound(
   set.addIssue(operation, {
     code: 'person_not_found',
     field: kind,
-    message: `No person has the ${kind} "${value}"; nothing was done.`,
+    message: `No person has the ${kind} "${value}", so the call has no effect.`,
     sample: value,
   });
 }

@@ -33,19 +33,19 @@ export const FAILURE_MESSAGES = {
  * provider's code.
  */
 const CHECKOUT_REFUSALS = {
-  amount_changed: 'The amount is not the one that was shown; nothing was charged.',
+  amount_changed: 'The amount is not the one that was shown; the account was not charged.',
   unknown_subscription_item:
-    "The account's subscription has something that is not sold here, and would be charged beside this plan; nothing was charged.",
+    "The account's subscription has an item that is not sold here, and would be charged beside this plan; the account was not charged.",
   addons_of_other_cycle:
-    "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+    "The account's add-ons are billed on another cycle than this plan; the account was not charged.",
   unknown_addon_held:
-    'The account has an add-on at a price that is not sold here any more, so it may be this add-on; nothing was charged.',
+    'The account has an add-on at a price that is not sold here any more, so it may be this add-on; the account was not charged.',
   // The payment provider's own word.
-  coupon_expired: 'The coupon is used up or has expired; nothing was charged.',
+  coupon_expired: 'The coupon is used up or has expired; the account was not charged.',
   payment_past_due:
-    "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. Nothing was charged.",
+    "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. The account was not charged.",
   payment_pending:
-    "The payment of the subscription's last invoice is still under way. Try again when it is paid; nothing was charged.",
+    "The payment of the subscription's last invoice is still under way. Try again when it is paid; the account was not charged.",
 } as const;
 
 export type CheckoutRefusal = keyof typeof CHECKOUT_REFUSALS;

@@ -17,8 +17,8 @@
 export const FAILURE_CLASSES = {
   status: 'The endpoint answered, but not with a 2xx status. Redirects are not followed.',
   end_of_file: 'The endpoint closed the connection before its answer was complete.',
-  misbehaving_server: 'What the endpoint sent is not an HTTP/1.1 response.',
-  connection_refused: 'Nothing listens at the address and port.',
+  misbehaving_server: 'The answer of the endpoint is not an HTTP/1.1 response.',
+  connection_refused: 'The address and port refuse the connection.',
   connection_reset: 'The endpoint reset the connection.',
   tls_verification:
     'The certificate is expired, is for another name, or is not signed by a known authority.',
@@ -29,10 +29,10 @@ export const FAILURE_CLASSES = {
   unreachable: 'There is no route to the address.',
   address_refused: 'The endpoint is at an address that this installation does not send to.',
   token_unavailable:
-    'The token URL of the webhook (OAuth2) gave no access token, so nothing was sent to the endpoint.',
+    'The token URL of the webhook (OAuth2) gave no access token, so the delivery was not sent.',
   unusable_endpoint: 'The endpoint is not an http or https URL that can be called.',
   skipped: 'Not an attempt: an operator gave the delivery up.',
-  other: 'None of the above; the message says more.',
+  other: 'Another failure; the message has the details.',
 } as const;
 
 export type FailureClass = keyof typeof FAILURE_CLASSES;

@@ -70,7 +70,13 @@ export function readPreferences(
   const [group = ''] = path.split('.', 1);
   const isWhole = name.length === PREFERENCES_ATTRIBUTE.length;
   if (!isWhole && !isGroup(group)) {
-    warn(draft, field, 'names none of the groups topics and channels', 'it is left out', value);
+    warn(
+      draft,
+      field,
+      'does not name one of the groups topics and channels',
+      'it is left out',
+      value,
+    );
     return undefined;
   }
   if (path.length > group.length) return readChoice(draft, value, field);
@@ -124,7 +130,7 @@ function readGroup(draft: CallDraft, group: Group, given: JsonObject, field: str
     if (choice === undefined) continue;
     const isKnown = homeOf(key) === group;
     if (!isKnown && choice !== null)
-      warn(draft, path, `is none of the ${group} (${EXAMPLES[group]})`, 'it is kept', value);
+      warn(draft, path, `is not one of the ${group} (${EXAMPLES[group]})`, 'it is kept', value);
     setKey(choices, isKnown ? key.toLowerCase() : key, choice);
   }
   return choices;

@@ -91,7 +91,7 @@ function readMessage(draft: CallDraft, message: JsonObject, budget: StepBudget):
   if (eventType === undefined) return;
   const type = draft.isRefused ? undefined : draft.context.eventTypes?.(eventType);
   if (type === 'archived') {
-    const problem = `event_type is archived, and nothing is published of it: bring it back by PUT /v1/event_types/${encodeURIComponent(eventType)}`;
+    const problem = `event_type is archived, so its messages are not published: bring it back by PUT /v1/event_types/${encodeURIComponent(eventType)}`;
     draft.refuse('invalid', 'event_type', problem, eventType, { pointer: '/event_type' });
     return;
   }

@@ -52,7 +52,7 @@ export function requireUsableClock(difference: ClockDifference): void {
 export const clockWrong = (difference: Pick<ClockDifference, 'aheadMs'>): AppError =>
   new AppError(
     'CLOCK_WRONG',
-    `the clock of this machine is ${describeDifference(difference)} that of Postgres, so this worker ends: its retries and signatures would have wrong times. No data are lost: other workers acquire its work. Synchronize both machines with a time server, then start it again`,
+    `the clock of this machine is ${describeDifference(difference)} the clock of Postgres, so this worker ends: its retries and signatures would have wrong times. No data are lost: other workers acquire its work. Synchronize both machines with a time server, then start it again`,
   );
 
 /**

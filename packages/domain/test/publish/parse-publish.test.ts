@@ -119,7 +119,7 @@ describe('a payload of a type that has a schema', () => {
         field: 'event_type',
         pointer: '/event_type',
         message:
-          'event_type is archived, and nothing is published of it: bring it back by PUT /v1/event_types/old%2Fone',
+          'event_type is archived, so its messages are not published: bring it back by PUT /v1/event_types/old%2Fone',
       },
     ]);
   });

@@ -24,8 +24,8 @@ test.each([
 });
 
 test.each([
-  [2 * DAY_MS, /172800 s ahead of that of Postgres.*Synchronize both machines/],
-  [-2 * DAY_MS, /172800 s behind that of Postgres/],
+  [2 * DAY_MS, /172800 s ahead of the clock of Postgres.*Synchronize both machines/],
+  [-2 * DAY_MS, /172800 s behind the clock of Postgres/],
 ])('a worker must not go by a clock %i ms ahead', (aheadMs, message) => {
   expect(() => requireUsableClock({ aheadMs, uncertaintyMs: 1 })).toThrow(
     expect.objectContaining({ code: 'CLOCK_WRONG', message: expect.stringMatching(message) }),

@@ -36,7 +36,7 @@ export interface RefusalSummary {
 
 const MESSAGE = 'the credentials of the call are missing or not in force';
 const UNTESTED_MESSAGE =
-  'the key is new: it takes identify calls only until one of them succeeds, and nothing of this call was taken';
+  'the key is new: it takes identify calls only until one of them succeeds, so this call was not accepted';
 
 const MESSAGES: ReadonlyMap<RefusalReason, string> = new Map([
   ['untested_key', UNTESTED_MESSAGE],

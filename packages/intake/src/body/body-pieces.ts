@@ -24,7 +24,7 @@ interface Blocks {
   release(bytes: Uint8Array): void;
 }
 
-/** What pieces take of the memory that all bodies share. */
+/** Share of the pieces in the memory of all bodies. */
 interface PieceCapacity {
   readonly take: (sizeBytes: number) => boolean;
   readonly release: (sizeBytes: number) => void;
@@ -35,7 +35,7 @@ interface PieceCapacity {
 export class BodyPieces {
   readonly #capacity: PieceCapacity | undefined;
   #pieces: Uint8Array[] = [];
-  /** The last piece, where it has capacity left, and how much of it is filled. */
+  /** The last piece, if it has capacity left, and the filled part of it. */
   #open: Uint8Array | undefined;
   #openSizeBytes = 0;
   #sizeBytes = 0;
@@ -72,7 +72,7 @@ export class BodyPieces {
     return this.#capacity?.blocks?.take() ?? new Uint8Array(LARGE_PIECE_SIZE_BYTES);
   }
 
-  /** @returns the first piece, which is forgotten; `undefined` if there is none. */
+  /** @returns the first piece, which is forgotten; `undefined` without a piece. */
   shift(): Uint8Array | undefined {
     const bytes = this.#takeFirst();
     if (bytes !== undefined) this.#capacity?.release(bytes.length);
@@ -83,7 +83,7 @@ export class BodyPieces {
   joinedWith(last: Uint8Array): Buffer {
     const sizeBytes = this.#sizeBytes + last.length;
     this.#append(last);
-    // What the open piece has capacity for is beyond the size.
+    // The unused capacity of the open piece is beyond the size.
     const whole = Buffer.concat(this.#pieces, sizeBytes);
     this.clear();
     return whole;
@@ -127,7 +127,7 @@ export class BodyPieces {
     counter.add(last);
   }
 
-  /** The caller releases what it took. */
+  /** The caller releases the capacity of the piece. */
   #takeFirst(): Uint8Array | undefined {
     const piece = this.#pieces.shift();
     if (piece === undefined) return undefined;

@@ -129,7 +129,7 @@ function parse(deps: AcceptDependencies, submission: Submission, environmentId: 
 const unknownDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue => ({
   code: 'invalid',
   field: 'delivery_id',
-  message: 'bad delivery id: the delivery is unknown; use the link of the message',
+  message: 'bad delivery id: the delivery is unknown. Use the link of the message',
   sample: deliveryId.slice(0, 200),
 });
 
@@ -137,7 +137,7 @@ const sharedDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue =>
   code: 'identifier_conflict',
   field: 'delivery_id',
   message:
-    'bad delivery id: several workspaces have such a delivery, so no person was unsubscribed; send the Track credentials of the right workspace',
+    'bad delivery id: several workspaces have such a delivery, so no person was unsubscribed. Send the Track credentials of the right workspace',
   sample: deliveryId.slice(0, 200),
 });
 

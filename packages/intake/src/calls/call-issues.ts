@@ -48,7 +48,7 @@ function tooLargeMessage(
   subject: string,
 ): string {
   if (besideItemsMax !== undefined)
-    return `what the ${subject} has beside its items is larger than ${besideItemsMax / 1024} KB`;
+    return `the ${subject} without its items is larger than ${besideItemsMax / 1024} KB`;
   if (valueCountMax !== undefined) return `the ${subject} has more than ${valueCountMax} values`;
   return `the ${subject} is larger than ${sizeBytesMax / 1024} KB`;
 }

@@ -231,6 +231,6 @@ export const UNREADABLE_PATH: Body = {
 export function unsupportedEncoding(header: string): Body {
   return {
     outcome: 'invalid-encoding',
-    message: `the content encoding ${JSON.stringify(header.slice(0, 50))} is not supported; use gzip, deflate or none`,
+    message: `the content encoding ${JSON.stringify(header.slice(0, 50))} is not supported; use gzip, deflate or no encoding`,
   };
 }

@@ -42,7 +42,7 @@ export class EventTypeRefresh {
       this.read().catch((error: unknown) =>
         logger.warn(
           { error },
-          'event types could not be read; intake uses those that it read before, and tries again',
+          'event types could not be read; intake uses the types of its last read, and tries again',
         ),
       ),
     );

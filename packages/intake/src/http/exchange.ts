@@ -4,7 +4,7 @@
  *
  * A class with few closures: at 80,000 calls a second each closure is 1 % of the core.
  *
- * Before: `server.ts`. After: `fast-path.ts`, and where that declines `accept.ts`.
+ * Before: `server.ts`. After: `fast-path.ts`, or `accept.ts` if that declines.
  */
 import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
@@ -35,7 +35,7 @@ import type { ServerState } from './server-state.ts';
 import type { Turn } from './turns.ts';
 import { writeHead, writeStanding, type ResponseWriter } from './write-head.ts';
 
-/** Resolves, where it does, once the body is needed no more. */
+/** A promise resolves once the body is needed no more. */
 export type Accept = (submission: Submission, answer: AnswerCall) => void | Promise<void>;
 
 /**
@@ -69,17 +69,17 @@ export class Exchange implements FastPathCaller {
   readonly #isChunked: boolean;
   readonly #turn: number;
   #chunkTimer: NodeJS.Timeout | undefined;
-  /** Both are set where the body does not come in one piece. */
+  /** Both are set if the body does not come in one piece. */
   #pieces: BodyPieces | undefined;
   #bodyRead: BodyRead | undefined;
-  /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
+  /** Ends a compressed body's wait for its turn; undefined if it does not wait. */
   #stopWaiting: (() => void) | undefined;
   /** Set once the body is too large. */
   #oversized: OversizedBody | undefined;
   #owner: number | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
-  /** As the fast path has found: the slow path tells of it. */
+  /** As the fast path has found: the slow path reports it. */
   #hasRepeatedKey = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
   #isCut = false;
@@ -161,7 +161,7 @@ export class Exchange implements FastPathCaller {
   }
 
   #reading(): BodyRead {
-    // The sender could send nothing meanwhile: its next chunk has all of its time.
+    // The sender could not send meanwhile, so its next chunk has all of its time.
     const resumed = (): void => void this.#chunkTimer?.refresh();
     return (this.#bodyRead ??= this.#state.bodyReads.open(this.#res, resumed));
   }
@@ -180,7 +180,7 @@ export class Exchange implements FastPathCaller {
     this.#refuseUnread();
   }
 
-  /** Of what is too large only the calls in it are counted. It is submitted after its last piece. */
+  /** Of a body that is too large only the calls are counted. It is submitted after its last piece. */
   #discard(chunk: ArrayBuffer, isLast: boolean): void {
     this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
     this.#isSubmitted = isLast || this.#isCut;
@@ -240,7 +240,7 @@ export class Exchange implements FastPathCaller {
     void this.#takeInTurn(bytes.slice()).finally(() => collected.release(owner, sizeBytes));
   }
 
-  /** The workspace whose credentials the header has; 0: none's. One that ends meanwhile stays the owner of what is held. */
+  /** The workspace of the header's credentials; 0 without one. One that ends meanwhile stays the owner of the held bytes. */
   #ownerId(): number {
     return (this.#owner ??= this.#state.ownerOf(this.authorization));
   }
@@ -250,7 +250,7 @@ export class Exchange implements FastPathCaller {
     this.answer(TOO_MANY_BODIES);
   }
 
-  /** A body whose sender is gone is dropped: nobody hears that it was taken. */
+  /** A body whose sender is gone is dropped: the sender would not learn that it was taken. */
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
     const { isBatch, itemsKey } = this.call;
     this.#state.heldCount++;
@@ -287,7 +287,7 @@ export class Exchange implements FastPathCaller {
     return isDue ? mayRepeatKey : this.#state.repeatedKeys.mayRepeatKey;
   }
 
-  /** True where the call is taken on the fast path. */
+  /** True if the call is taken on the fast path. */
   #isOnFastPath(bytes: Uint8Array): boolean {
     if (this.#fastPath === undefined || this.call.fastPathForm === undefined) return false;
     this.#isSubmitted = this.#fastPath.take(this, bytes);

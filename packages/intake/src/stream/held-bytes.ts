@@ -1,5 +1,7 @@
 /**
- * Bytes of streams that have come and are not taken yet, of one process: which streams are read, and which one is cut.
+ * Bytes of streams that have come and are not taken yet.
+ *
+ * They decide which streams of a process are read, and which one is cut.
  *
  * ```
  *   0 ────────────── 8 MB ───────────────── 16 MB ───────────────────── 48 MB
@@ -7,12 +9,6 @@
  *   |  small chunks is |  a stream that holds |  none is read, or one     |  the stream that holds
  *   |  read ahead      |  nothing is read     |  that waits for 3 s       |  most is cut
  * ```
- *
- * A paused socket brings more: uWebSockets.js goes on reading for as long as it fills its buffer of 512 KB. So all that the
- * kernel keeps of a connection comes at once. A sender on the same machine that is faster than the copy of its bytes would fill
- * the memory in one turn of the event loop: nine senders of plain blank lines took 1 GB. Only an end of the connection
- * stops that reading. A pause keeps the bytes of another connection, so one stream at a time comes above 16 MB.
- *
  * Used by `stream-exchange.ts` and `stream-bytes.ts`.
  */
 import { PieceBlocks } from './piece-blocks.ts';
@@ -39,10 +35,10 @@ const BOUNDS: HeldBytesBounds = {
   readAheadBelowSizeBytes: 8 * MEBIBYTE,
 };
 
-/** What the pieces of one stream take of it. */
+/** Share of one stream's pieces. */
 export interface HeldByStream {
   readonly blocks: PieceBlocks;
-  /** @returns false if the connection is to be cut; then nothing was taken. */
+  /** @returns false if the connection is to be cut; then the bytes were not taken. */
   readonly take: (sizeBytes: number) => boolean;
   readonly release: (sizeBytes: number) => void;
   /** Calls the stream's `read` when it may be read: at once, or when others have released enough. */
@@ -68,6 +64,12 @@ interface Holder {
   waitsSinceMs: number;
 }
 
+/**
+ * A paused socket brings more: uWebSockets.js goes on reading for as long as it fills its buffer of 512 KB. So all that the
+ * kernel keeps of a connection comes at once. A sender on the same machine that is faster than the copy of its bytes would
+ * fill the memory in one turn of the event loop. Only an end of the connection stops that reading. A pause keeps the bytes of
+ * another connection, so one stream at a time comes above 16 MB.
+ */
 export class HeldBytes {
   readonly #bounds: HeldBytesBounds;
   readonly #monotonicNow: () => number;

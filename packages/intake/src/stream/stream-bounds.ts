@@ -1,7 +1,7 @@
 /**
- * The shares of all streams of a process in the event loop, the flushes and the memory.
+ * Shares of all streams in the event loop, the flushes and memory.
  *
- * Made by `main.ts`; used by `stream-exchange.ts` and `take-stream.ts`.
+ * Of one process. Made by `main.ts`; used by `stream-exchange.ts` and `take-stream.ts`.
  */
 import type { Turns } from '../http/turns.ts';
 import { CommitSlots } from './commit-slots.ts';

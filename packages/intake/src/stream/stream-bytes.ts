@@ -26,7 +26,7 @@ import type { Throttle } from '../body/body-reads.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
 import type { HeldBytes, HeldByStream } from './held-bytes.ts';
 
-/** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
+/** `complete`: the sender has sent all. `cut`: the connection ended. `stopping`: we end. `idle`: no bytes came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
 
 /** How often the connection is marked as in use: uWebSockets.js ends one that is silent for 10 s. */
@@ -113,7 +113,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     this.#wake?.();
   };
 
-  /** Ends it from our side. What was received is still read, except after a cut. */
+  /** Ends it from our side. Received bytes are still read, except after a cut. */
   finish(end: BytesEnd): void {
     if (this.#end === undefined || end === 'cut') this.#end = end;
     if (end === 'cut') {
@@ -124,7 +124,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     this.#wake?.();
   }
 
-  /** Drops what is here and what still comes; the sender is not held back any more. */
+  /** Drops the bytes that are here and all later ones; the sender is not held back any more. */
   discard(): void {
     this.#isDiscarding = true;
     this.#pieces.clear();
@@ -208,7 +208,7 @@ const INFLATED_PIECE_SIZE_BYTES = 64 * 1024;
 
 /** Real lines reach 100; deflate's limit is 1,032. */
 export const INFLATION_RATIO_MAX = 500;
-/** The ratio of a body that has brought less says little, and a stream's pace bounds what it costs. */
+/** The ratio of a body that has brought less means little, and a stream's pace bounds its cost. */
 const RATIO_JUDGED_AFTER_SIZE_BYTES = 1_000_000;
 
 /** The body inflates to more than `INFLATION_RATIO_MAX` times its size. */
@@ -220,14 +220,14 @@ export class InflationRatioExceeded extends Error {
 
 /**
  * Inflates on the thread pool, a piece at a time and only while it is read: a bomb costs its lines, not its size. A cut
- * ends the inflation in the middle of a piece. Members and blocks without content inflate to nothing, so the speed of what
- * is made of them does not bound the work: the input has one too. `deflate` is taken with and without the zlib wrapper, as in
+ * ends the inflation in the middle of a piece. Members and blocks without content inflate to zero bytes, so the pace
+ * of the output does not bound the work: the input has a pace too. `deflate` is taken with and without the zlib wrapper, as in
  * `read-body.ts`.
  *
  * @param given - called before the inflater gets a piece, which waits until it resolves: with the size of the piece, and with
  * the bytes by which the pieces before it are larger than all that they inflated to, as far as no call before had them.
  * @throws InflationRatioExceeded
- * @throws Error of zlib if the bytes are not what the encoding says; the last pieces before that may be missing.
+ * @throws Error of zlib if the bytes do not have the given encoding; the last pieces before that may be missing.
  */
 export async function* inflated(
   bytes: StreamBytes,
@@ -267,7 +267,7 @@ export async function* inflated(
   if (inflater.bytesWritten < received.sizeBytes) throw new Error(trailingBytes(encoding));
 }
 
-/** Adds up what is handed on. */
+/** Adds up the bytes that it hands on. */
 async function* counted(
   pieces: AsyncIterable<Uint8Array>,
   received: { sizeBytes: number },
@@ -280,7 +280,7 @@ async function* counted(
   }
 }
 
-/** Enough bytes to tell what they are (`isZlibWrapped`): a client may send the first of them alone. */
+/** Enough bytes to know their format (`isZlibWrapped`): a client may send the first of them alone. */
 async function readFirst(
   pieces: AsyncGenerator<Uint8Array, void, undefined>,
 ): Promise<Uint8Array | undefined> {

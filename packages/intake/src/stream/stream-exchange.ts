@@ -2,9 +2,9 @@
  * One stream on its socket: its bytes, its acknowledgements. The rules of uWebSockets.js are kept here
  * as in `exchange.ts`.
  *
- * What it answers is 200 with a line of JSON for each committed group and one at the end, in which
- * `end` says why; what is wrong before the first byte is read is an ordinary problem (401, 400, 503),
- * in both modes: answering 200 to a stream and dropping its lines would help nobody.
+ * It answers 200 with a line of JSON for each committed group and one at the end, in which `end` has the reason. A fault
+ * before the first byte is read is an ordinary problem (401, 400, 503), in both modes: a 200 for a stream whose lines are
+ * dropped would mislead the sender.
  *
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
@@ -50,9 +50,9 @@ export interface StreamOptions extends StreamDependencies, StreamGate {
   readonly held: HeldBytes;
   /** Of all streams: compressed bytes without output. */
   readonly emptyInputPace: StreamPace;
-  /** A stream on which nothing comes for so long is ended. */
+  /** A stream that brings no bytes for so long is ended. */
   readonly idleTimeoutMs: number;
-  /** By the stream's `traceparent` and `X-Request-Id`; absent: no stream is traced. */
+  /** By the stream's `traceparent` and `X-Request-Id`. If it is absent, no stream is traced. */
   readonly trace?: (traceparent: string, requestId: string) => StreamTrace | undefined;
 }
 
@@ -77,7 +77,7 @@ export class StreamExchange {
   #isAborted = false;
   #isWritable = true;
   #wakeWriter: (() => void) | undefined;
-  /** The sender has said that it was all. */
+  /** The sender has sent all. */
   #isReceived = false;
   #wakeLinger: (() => void) | undefined;
   /** The last acknowledged one. */
@@ -112,7 +112,7 @@ export class StreamExchange {
     this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, options.held, cut);
   }
 
-  /** `framing`: why the request's body has no certain end, where it has none. */
+  /** `framing`: the reason, if the request's body has no certain end. */
   receive(framing: string | undefined): void {
     this.#res.onAborted(() => {
       this.#isAborted = true;
@@ -158,7 +158,7 @@ export class StreamExchange {
     this.#lineBefore = this.#line;
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
-      const message = 'the content encoding is not supported; use gzip, deflate or none';
+      const message = 'the content encoding is not supported; use gzip, deflate or no encoding';
       const issue = { code: 'invalid_encoding', field: null, message } as const;
       this.#options.recordRefusal?.(request.workspace, request.call.name, [issue]);
       void this.#refuse({
@@ -245,7 +245,7 @@ export class StreamExchange {
     this.#write(`${JSON.stringify(text)}\n`);
   }
 
-  /** A stop does not wait for a slow reader: nothing more is taken from it, so little more is written. */
+  /** A stop does not wait for a slow reader: no more lines are taken from it, so little more is written. */
   #writable(): Promise<void> {
     if (this.#isWritable || this.#isAborted || this.#bytes.end === 'stopping') {
       return Promise.resolve();
@@ -298,7 +298,7 @@ export class StreamExchange {
 
   /**
    * A sender in the middle of its lines: closing on it at once would reset the connection, and with
-   * it throw away the line that says why. What it still sends is read and dropped for a while.
+   * it throw away the line with the reason. Later bytes are read and dropped for a while.
    */
   async #linger(): Promise<void> {
     if (this.#isAborted || this.#isReceived) return;

@@ -8,9 +8,7 @@
  * whose claims are exact, and updates the index.
  *
  * It trades memory for round trips: four bytes a key and an entry of a map, for the batches between the slowest shard and
- * the batch in progress. The first question fills the map, which took a tenth of the worker's time. While only events wait
- * there is no question.
- *
+ * the batch in progress. The first question fills the map. While only events wait there is no question.
  * Before: `queue-processors.ts`. After: `worker/src/events/process-commit-batch.ts`.
  */
 import type { LoggedBatch, PendingLog } from '../queue/pending-log.ts';

@@ -1,26 +1,8 @@
 /**
- * Keeps every queue moving: looks at the head of each once a period and repairs faults of BullMQ. While no job is queued or
- * in progress and all is healthy, it looks seldom: these are the only commands of an idle process (`npm run bench -- idle`).
+ * Keeps every queue moving: looks at the head of each once a period and repairs faults of BullMQ.
  *
- * | finding | repair | after |
- * |---|---|---|
- * | a job taken in our name that our workers do not know | put back at the head | two looks |
- * | a job of a process that is reported dead (`putBackJobsOf`) | put back at the head | at once |
- * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
- * | the same job waits at two looks, no job is taken, our worker is idle | on Postgres the worker is made to look: the sign may be lost | a seldom look and the next |
- * | so all through the stall time | the worker is replaced | the stall time |
- * | a worker's loop has ended | the worker is replaced | one look |
- * | the broker is silent on our connection | the connection is opened anew | two thirds of the stall time |
- * | a shard's limit of one job at a time is gone: Redis was emptied | the limit is set again | one look |
- * | one try of a job does not end | the process ends, because a try cannot be ended from outside | its own limit |
- *
- * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one script. If the broker dies
- * after it ran and before we read its answer, ioredis sends it again; the second run finds the first job gone and fails, and
- * the next job is active and locked by us, without a worker. With one job at a time a shard then stands until the lock runs
- * out and is found twice: up to 25 s by BullMQ's clocks. Putting it back is safe even if we are wrong (a confirmation still
- * on its way): it runs again and its claim finds that it has run.
- *
- * BullMQ's own check of stalled jobs is off and done here: after a failed look it waits 5 s.
+ * While no job is queued or in progress and all is healthy, it looks seldom: these are the only commands of an idle process
+ * (`npm run bench -- idle`). BullMQ's own check of stalled jobs is off and done here: after a failed look it waits 5 s.
  *
  * Beside `queue-consumers.ts`, which makes it; `queue-heads.ts` reads, `watched-queue.ts` acts.
  */
@@ -80,6 +62,25 @@ interface Standing {
   readonly orphans: readonly string[];
 }
 
+/**
+ * | finding | repair | after |
+ * |---|---|---|
+ * | a job taken in our name that our workers do not know | put back at the head | two looks |
+ * | a job of a process that is reported dead (`putBackJobsOf`) | put back at the head | at once |
+ * | a job whose lock has run out, as its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
+ * | the same job waits at two looks, no job is taken, our worker is idle | on Postgres the worker is made to look, since the sign may be lost | a seldom look and the next |
+ * | so all through the stall time | the worker is replaced | the stall time |
+ * | a worker's loop has ended | the worker is replaced | one look |
+ * | the broker is silent on our connection | the connection is opened anew | two thirds of the stall time |
+ * | a shard's limit of one job at a time is gone, as Redis was emptied | the limit is set again | one look |
+ * | one try of a job does not end | the process ends, because a try cannot be ended from outside | its own limit |
+ *
+ * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one script. If the broker dies
+ * after it ran and before we read its answer, ioredis sends it again; the second run finds the first job gone and fails, and
+ * the next job is active and locked by us, without a worker. With one job at a time a shard then stands until the lock runs
+ * out and is found twice: up to 25 s by BullMQ's clocks. Putting it back is safe even if we are wrong (a confirmation still
+ * on its way): it runs again and its claim finds that it has run.
+ */
 export class QueueWatch {
   readonly #options: QueueWatchOptions;
   readonly #byName: ReadonlyMap<string, readonly WatchedQueue[]>;

@@ -16,7 +16,7 @@ export function describeEnding(error: unknown): Ending {
   const code = error instanceof AppError ? error.code : undefined;
   if (!(error instanceof Error) || code === undefined || code === 'BUG') {
     return {
-      message: `ended by an unexpected error; please report it with this line: ${reasonOf(error)}`,
+      message: `ended by an unexpected error. Please report it with this line: ${reasonOf(error)}`,
       ...(code && { code }),
       error,
     };

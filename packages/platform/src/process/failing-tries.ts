@@ -50,7 +50,7 @@ export class FailingTries {
     this.#isTold = true;
     this.#logger.error(
       failing,
-      'no commit batch can be applied; the worker retries and no data are lost: docs/operations/runbooks/events-are-not-processed.md',
+      'no commit batch can be applied; the worker retries and no data are lost (docs/operations/runbooks/events-are-not-processed.md)',
     );
   }
 

@@ -59,9 +59,7 @@ export async function readPostgresDurability(pool: pg.Pool): Promise<Durability>
   );
   const [found] = rows;
   const isSafe = found?.fsync === 'on' && found.commit !== 'off';
-  const cost = isSafe
-    ? 'what is acknowledged is on disk'
-    : 'a crash can lose what was acknowledged';
+  const cost = isSafe ? 'acknowledged calls are on disk' : 'a crash can lose acknowledged calls';
   return {
     isSafe,
     isSaidUnsafe: !isSafe,

@@ -2,17 +2,11 @@
  * BullMQ's own tables in Postgres, with five changes. Three keep a commit batch from being overtaken, one lowers its cost,
  * and one serves logins without ownership. Beside `queue.ts`, whose queues live there.
  *
- * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
- *   put at the tail (a new `seq`). The trigger gives it its old place back, and takes the mark of the
- *   check of stalled jobs off it.
  * - **The next job** is claimed with `skip locked`: if another statement holds the row of the first job for a moment (a
  *   confirmation that comes late, the check of stalled jobs), the one behind it is taken. A shard runs one job at a time,
  *   so it gains no time by skipping. Queues with a limit wait for the row instead.
  * - **Putting a job back** reads the owner first and locks the row later. If another statement put the job back in
  *   between, it was put back once more, at the tail. The changed function locks the row as it reads.
- * - **Events of jobs** ("completed", "active") are rows and a NOTIFY a job, for listeners, and Sluice has no such
- *   listener. Commits that notify wait for one another, in all shards; without it small commit batches are a quarter
- *   faster (250 to 314 a second on two cores).
  */
 import { AppError } from '@sluice/domain/values/errors';
 import { runMigrations } from 'bullmq';
@@ -23,6 +17,10 @@ import { stageSql } from './staged-on-postgres.ts';
 /** BullMQ's tables live in a Postgres schema of their own. */
 export const BULLMQ_SCHEMA = 'bullmq';
 
+/**
+ * A job whose worker vanished goes back to the head of its queue on Redis; on Postgres it is put at the tail (a new `seq`).
+ * The trigger gives it its old place back, and takes the mark of the check of stalled jobs off it.
+ */
 const KEEP_PLACE_SQL = `
   create or replace function ${BULLMQ_SCHEMA}.sluice_keep_place() returns trigger language plpgsql as $$
   begin
@@ -34,6 +32,10 @@ const KEEP_PLACE_SQL = `
     for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
     execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
 
+/**
+ * Events of jobs ("completed", "active") are rows and a NOTIFY a job, for listeners, and Sluice has no such listener.
+ * Commits that notify wait for one another, in all shards, so small commit batches are faster without them.
+ */
 const NO_EVENTS_SQL = `
   create or replace function ${BULLMQ_SCHEMA}.publish_event(p_queue text, p_event text, p_data jsonb)
     returns bigint language sql as 'select 0::bigint'`;

@@ -9,10 +9,6 @@
  * On Postgres each wake-up by itself would be a transaction that waits for the disk: of 1,000 at once eight would
  * have a connection, and the others would fail after 5 s.
  *
- * There is no deadlock: BullMQ's `add_flow` takes the locks of all its keys first, in their own order, and locks no
- * job. A job that ends locks itself and then its one key. Jobs that replace others (`wakeLaneAt`) lock the job that
- * they replace, so each of these is added by itself.
- *
  * Beside `queue.ts` and `queue-tasks.ts`, which choose the lanes and tasks.
  */
 import type { AddingQueues } from './queue-adding.ts';
@@ -29,6 +25,10 @@ export interface WakeUp {
  * Each key is a lock until the commit. By default Postgres has room for 6,400 locks in all sessions: enough for the
  * wake-ups of sixteen processes at a time. If there is no capacity the statement fails, and the reconciliation loop
  * wakes the lanes.
+ *
+ * There is no deadlock: BullMQ's `add_flow` takes the locks of all its keys first, in their own order, and locks no
+ * job. A job that ends locks itself and then its one key. Jobs that replace others (`wakeLaneAt`) lock the job that
+ * they replace, so each of these is added by itself.
  */
 const WAKE_UPS_A_STATEMENT_MAX = 200;
 /** The other connections of the pool are for commit batches, and for wake-ups at a time. */

@@ -8,13 +8,6 @@
  *   intake 3   new flush ────put──▶ └────────┘
  * ```
  *
- * Every intake holds a lease in the broker and renews it. It answers a call from its disk only when the broker knows of
- * that, or its lease has ended by the broker's clock. So while all leases hold and no flush is staged, no acknowledged call
- * is on a disk, and a flush goes to the queues at once. Else it is staged. A staged flush is moved when no intake can have
- * an earlier one: each has reported the age of its oldest flush, or has been silent for `LOST_AFTER_MS`.
- *
- * The broker's clock alone counts. Intakes write its time into their disk buffers, as they know it from their reports.
- *
  * Used by `intake/src/commit/intake-lease.ts` and the worker (`acknowledged-calls.ts`). Implemented in `staged-on-redis.ts` and
  * `staged-on-postgres.ts`.
  */
@@ -72,6 +65,14 @@ export interface StagedFlush {
   readonly text: string;
 }
 
+/**
+ * Every intake holds a lease in the broker and renews it. It answers a call from its disk only when the broker knows of
+ * that, or its lease has ended by the broker's clock. So while all leases hold and no flush is staged, no acknowledged call
+ * is on a disk, and a flush goes to the queues at once. Else it is staged. A staged flush is moved when no intake can have
+ * an earlier one: each has reported the age of its oldest flush, or has been silent for `LOST_AFTER_MS`.
+ *
+ * The broker's clock alone counts. Intakes write its time into their disk buffers, as they know it from their reports.
+ */
 export interface FlushStage {
   /**
    * Renews a lease, with the state of the intake's disk. A report that arrives after the end of its own lease has no effect.

@@ -32,7 +32,7 @@ const RULES = `
     redis.call('HSET', intakes, id, text(oldest) .. ' ' .. text(missed))
   end
   local function leaseOf(id) return clear .. ':' .. id end
-  -- Tells before what time staged flushes may be moved, how many there are, whether new ones are added at once, and
+  -- Returns the time before which staged flushes may be moved, their number, whether new ones are added at once, and
   -- whether no earlier one is left, which is so without any intake too.
   local function judge()
     local before, isOpen, isSpilling, ids = math.huge, true, false, {}

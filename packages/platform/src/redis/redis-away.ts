@@ -16,17 +16,17 @@ const CORRECTIONS: readonly (readonly [pattern: RegExp, correction: string])[] =
     'the Sentinels want a password, and REDIS_URL has no sentinel_password',
   ],
   [/^no Sentinel .*\bWRONGPASS\b/, 'the Sentinels refuse sentinel_username or sentinel_password'],
-  [/\bNOAUTH\b/, 'Redis wants a password, and REDIS_URL has none'],
+  [/\bNOAUTH\b/, 'Redis wants a password, and REDIS_URL has no password'],
   [/\bWRONGPASS\b/, 'the user or the password is wrong'],
   [/\bNOPERM\b/, 'the user has too few permissions'],
   [/\bDB index is out of range\b/, 'Redis has no database of this number'],
   [/\bcluster support disabled\b/, 'this Redis is no Cluster; for one server write redis://'],
-  [/\bRESP type\b|\bProtocol error\b/, 'what answers there is no Redis'],
+  [/\bRESP type\b|\bProtocol error\b/, 'the server there is not Redis'],
   [
     /certificate|altnames/i,
     'the certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of its authority',
   ],
-  [/\bwrong version number\b|\bEPROTO\b/, 'what answers there speaks no TLS; redis:// is without'],
+  [/\bwrong version number\b|\bEPROTO\b/, 'the server there has no TLS; redis:// is without TLS'],
 ];
 
 /**
@@ -62,8 +62,8 @@ function describe(url: string, reason: string): string {
   const address = parseRedisUrl(url);
   const [, correction] = CORRECTIONS.find(([pattern]) => pattern.test(reason)) ?? [];
   if (correction !== undefined)
-    return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${correction} (${reason}); correct it, then start again`;
-  return `Redis cannot be used as REDIS_URL says (${hostsOf(address)}): ${reason}; it is waited for, look whether it runs and may be reached from here${adviceOn(url, reason)}`;
+    return `Redis cannot be used with REDIS_URL (${hostsOf(address)}): ${correction} (${reason}). Correct it, then start again`;
+  return `Redis cannot be used with REDIS_URL (${hostsOf(address)}): ${reason}. This process waits for Redis; check that it runs and can be reached from here${adviceOn(url, reason)}`;
 }
 
 /** A server without TLS is silent to a client with it, and one with TLS ends the connection of a client without. */

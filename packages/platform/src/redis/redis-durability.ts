@@ -3,8 +3,7 @@
  *
  * Replication is asynchronous: a master confirms, dies, and its replica may not have the write. So a commit batch counts
  * as confirmed only when every master that may have it reports it on `replicasMin` of its replicas too (`WAIT`). An
- * unconfirmed batch goes to the disk buffer and is added again with the same ids, without effect if it was there
- * already.
+ * unconfirmed batch goes to the disk buffer and is added again with the same ids, which adds each batch once.
  *
  * `WAIT` counts only writes of its own connection. So the connections must be the same ones before the commit batches
  * are sent and after they were confirmed; one that was opened anew may lead to a master that never had them.
@@ -51,7 +50,7 @@ export async function readRedisDurability(
     : {
         isSafe: false,
         isSaidUnsafe: false,
-        description: `${worst.description}; a failover loses what the replica had not heard of (REDIS_REPLICAS_MIN)`,
+        description: `${worst.description}; a failover loses calls that the replica has not received (REDIS_REPLICAS_MIN)`,
       };
 }
 
@@ -82,7 +81,7 @@ const NEEDED_SETTINGS: readonly NeededSetting[] = [
   {
     name: 'no-appendfsync-on-rewrite',
     value: 'no',
-    cost: 'a crash loses what came while the file was rewritten',
+    cost: 'a crash loses calls that came while the file was rewritten',
   },
 ];
 
@@ -110,12 +109,12 @@ export async function readMasterDurability(redis: RedisClient, master: Redis): P
     return {
       isSafe: false,
       isSaidUnsafe: false,
-      description: `${found}${told.length === 0 ? ' ' : ': other '}settings cannot be read; what a crash costs is unknown`,
+      description: `${found}${told.length === 0 ? ' ' : ': other '}settings cannot be read; the loss in a crash is unknown`,
     };
   return {
     isSafe: true,
     isSaidUnsafe: false,
-    description: `${found}: what is acknowledged is on disk`,
+    description: `${found}: acknowledged calls are on disk`,
   };
 }
 

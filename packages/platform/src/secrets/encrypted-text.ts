@@ -60,7 +60,7 @@ export function createEncryptedText(
       if (!key) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} is encrypted with the key "${id}", which is missing in SEALING_KEYS: add it after the others; ${WHERE_LOST}`,
+          `a secret of ${context} is encrypted with the key "${id}", which is missing in SEALING_KEYS. Add it after the others; ${WHERE_LOST}`,
         );
       }
       const bytes = Buffer.from(content, 'base64url');
@@ -75,7 +75,7 @@ export function createEncryptedText(
       } catch (cause) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} cannot be decrypted with the key "${id}" of SEALING_KEYS: another key with that id encrypted it; ${WHERE_LOST}`,
+          `a secret of ${context} cannot be decrypted with the key "${id}" of SEALING_KEYS, because another key with that id encrypted it; ${WHERE_LOST}`,
           { cause },
         );
       }

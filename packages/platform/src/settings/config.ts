@@ -194,7 +194,7 @@ const KEY_SIZE_BYTES = 32;
 /** Of the processes that read or write secrets. */
 export const encryptionSettings = z.object({
   SEALING_KEYS: z
-    .string({ error: 'must be set, as id:key; a key is made by: openssl rand -base64 32' })
+    .string({ error: 'must be set as id:key; make a key with openssl rand -base64 32' })
     .transform((text, context) => {
       const keys = text.split(',').map((part) => {
         const [id = '', encoded = ''] = part.trim().split(/:(.*)/s);

@@ -40,7 +40,7 @@ export function startHeartbeat({
   lifecycle,
   intervalMs = INTERVAL_MS,
 }: HeartbeatOptions): void {
-  const beats = repeat('say that this process lives', intervalMs, logger, beat);
+  const beats = repeat('report that this process lives', intervalMs, logger, beat);
   lifecycle.defer('heartbeat', async () => {
     await beats.stop();
     // Readers see within a minute that it is gone.

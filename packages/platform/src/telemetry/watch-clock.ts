@@ -34,7 +34,7 @@ export function watchClock(options: ClockWatchOptions): ClockWatch {
   let latest: ClockDifference | undefined;
   metrics.gauge(
     'sluice_clock_ahead_seconds',
-    'Of the clock of this process before that of Postgres; below 0: behind it',
+    'Seconds by which the clock of this process is ahead of the clock of Postgres; below 0 if it is behind',
     () => {
       if (latest === undefined) throw new Error('not measured');
       return latest.aheadMs / 1_000;
@@ -51,7 +51,7 @@ export function watchClock(options: ClockWatchOptions): ClockWatch {
     if (verdict !== 'alike') {
       logger.warn(
         { aheadSeconds: latest.aheadMs / 1_000 },
-        `the clock of this machine is ${describeDifference(latest)} that of Postgres; due times and expiries are wrong by that much; synchronize both with a time server`,
+        `the clock of this machine is ${describeDifference(latest)} the clock of Postgres; due times and expiries are wrong by that much; synchronize both with a time server`,
       );
     }
     await onMeasured?.(latest);

@@ -106,7 +106,7 @@ async function startFailure(child: ChildProcess, port: number, words: () => stri
   child.once('error', (error: NodeJS.ErrnoException) => {
     failure =
       error.code === 'ENOENT'
-        ? 'redis-server is not installed (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis)'
+        ? 'redis-server is not installed; run apt-get install redis-server (Debian, Ubuntu) or brew install redis (macOS)'
         : error.message;
   });
   child.once('exit', (code) => (failure ??= `redis-server ended with ${code}:\n${words()}`));

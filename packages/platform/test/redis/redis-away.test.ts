@@ -24,7 +24,7 @@ test('without a listener there is one line with the setting, the address and the
   const [line, ...others] = await report(`redis://user:hunter2@127.0.0.1:${port}/1`);
   expect(line).toMatch(
     new RegExp(
-      `^Redis cannot be used as REDIS_URL says \\(127\\.0\\.0\\.1:${port}\\): .*ECONNREFUSED`,
+      `^Redis cannot be used with REDIS_URL \\(127\\.0\\.0\\.1:${port}\\): .*ECONNREFUSED`,
     ),
   );
   expect(line).not.toContain('hunter2');
@@ -42,7 +42,7 @@ test('a listener that stays silent is reported in one line, within five seconds 
   const { port } = silent.address() as AddressInfo;
   const startedAtMs = performance.now();
   expect(await report(`redis://127.0.0.1:${port}`)).toEqual([
-    expect.stringMatching(/: no answer in 3 s; it is waited for/),
+    expect.stringMatching(/: no answer in 3 s\. This process waits for Redis/),
   ]);
   expect(performance.now() - startedAtMs).toBeLessThan(4_500);
 });
@@ -68,7 +68,11 @@ describe('a Redis that refuses the values of REDIS_URL is reported with the corr
 
   test.each([
     ['a wrong password', 'redis://:hunter3@HOST', 'the user or the password is wrong (WRONGPASS)'],
-    ['no password', 'redis://HOST', 'Redis wants a password, and REDIS_URL has none (NOAUTH)'],
+    [
+      'no password',
+      'redis://HOST',
+      'Redis wants a password, and REDIS_URL has no password (NOAUTH)',
+    ],
     ['a database that it has not', 'redis://:hunter2@HOST/99', 'no database of this number'],
     ['no Cluster', 'redis-cluster://:hunter2@HOST', 'this Redis is no Cluster'],
     ['no Sentinel of ours', 'redis-sentinel://HOST?master=a', 'has no sentinel_password'],
@@ -76,7 +80,7 @@ describe('a Redis that refuses the values of REDIS_URL is reported with the corr
     const lines = await report(url.replace('HOST', `127.0.0.1:${server.port}`));
     expect(lines).toEqual([
       expect.stringMatching(
-        /^Redis cannot be used as REDIS_URL says \(127.0.0.1:\d+\): .*; correct it, then start again$/,
+        /^Redis cannot be used with REDIS_URL \(127.0.0.1:\d+\): .*\. Correct it, then start again$/,
       ),
     ]);
     expect(lines[0]).toContain(correction);
@@ -115,6 +119,6 @@ test('the line names a server that is not Redis', async () => {
   onTestFinished(() => void other.close());
   const { port } = other.address() as AddressInfo;
   expect(await report(`redis://127.0.0.1:${port}`)).toEqual([
-    expect.stringMatching(/what answers there is no Redis .*correct it/),
+    expect.stringMatching(/the server there is not Redis .*Correct it/),
   ]);
 });

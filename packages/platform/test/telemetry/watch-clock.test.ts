@@ -65,7 +65,7 @@ test('the metric always has the clock difference, and the log has it only if it 
   await watch.find(-42_000);
   expect(await watch.gauge()).toBe('-42');
   expect(watch.lines).toEqual([
-    expect.stringMatching(/^the clock of this machine is 42 s behind that of Postgres/),
+    expect.stringMatching(/^the clock of this machine is 42 s behind the clock of Postgres/),
   ]);
   expect(watch.measured.map(({ aheadMs }) => aheadMs)).toEqual([250, -42_000]);
 });

@@ -205,7 +205,7 @@ test(
       status: 409,
       body: {
         code: 'amount_changed',
-        message: 'The amount is not the one that was shown; nothing was charged.',
+        message: 'The amount is not the one that was shown; the account was not charged.',
         meta: { run_id: expect.stringMatching(/^run_/) },
       },
     });

@@ -240,7 +240,7 @@ test(
       REDIS_URL: redis.url,
       QUEUE_PREFIX: uniquePrefix(),
     });
-    await waiting.says('Redis cannot be used as REDIS_URL says');
+    await waiting.says('Redis cannot be used with REDIS_URL');
     await waiting.says('Postgres is away: this process waits for it');
     expect(waiting.output()).toMatch(
       /address of DATABASE_URL: (Connection terminated|read ECONNRESET)/,
@@ -253,7 +253,7 @@ test(
     waiting.child.kill('SIGTERM');
     await once(waiting.child, 'close');
     expect(waiting.child.exitCode).toBe(0);
-    expect(waiting.output().match(/Postgres is away|REDIS_URL says \(/g)).toHaveLength(2);
+    expect(waiting.output().match(/Postgres is away|with REDIS_URL \(/g)).toHaveLength(2);
   },
 );
 

@@ -68,7 +68,9 @@ test.each(['intake', 'worker', 'api'])(
     expect(process.logs).toContainEqual(
       expect.objectContaining({
         level: 40,
-        msg: expect.stringMatching(/^the clock of this machine is \d+ s ahead of that of Postgres/),
+        msg: expect.stringMatching(
+          /^the clock of this machine is \d+ s ahead of the clock of Postgres/,
+        ),
       }),
     );
     expect(await process.kill('SIGTERM')).toBe(0);
@@ -93,7 +95,7 @@ test.each(['does not start', 'ends once it is so, though it runs'])(
         level: 60,
         code: 'CLOCK_WRONG',
         msg: expect.stringMatching(
-          /6912\d\d s ahead of that of Postgres.*Synchronize both machines/,
+          /6912\d\d s ahead of the clock of Postgres.*Synchronize both machines/,
         ),
       }),
     );

@@ -36,7 +36,7 @@ export function warnOfEndpoints({
   if (policy.allowPrivate) {
     if (isProduction)
       logger.warn(
-        'WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true: every account can reach private addresses of this network through webhooks and imports; WEBHOOK_ALLOWED_NETWORKS allows single networks',
+        'WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true, so every account can reach private addresses of this network through webhooks and imports; WEBHOOK_ALLOWED_NETWORKS allows single networks',
       );
     return;
   }

@@ -5,11 +5,11 @@
  */
 
 const SENTENCES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens at the address and port',
+  ECONNREFUSED: 'the address and port refuse the connection',
   ECONNRESET: 'the other side ended the connection before the end of its answer',
   ECONNABORTED: 'the other side ended the connection before the end of its answer',
   EPIPE: 'the other side ended the connection before the end of its answer',
-  ETIMEDOUT: 'nothing answers at the address',
+  ETIMEDOUT: 'the address does not answer',
   EHOSTUNREACH: 'there is no way to the address',
   EHOSTDOWN: 'there is no way to the address',
   ENETUNREACH: 'there is no way to the network of the address',

@@ -193,7 +193,7 @@ export class ResponseReader {
     const [, version, digits] = HEAD.exec(text) ?? [];
     if (digits !== undefined) this.#begin(Number(digits), version === '1', text);
     else if (STATUS_LINE.test(text)) this.fault = 'a header field is not well formed';
-    else this.fault = 'what it sent does not begin with a status line';
+    else this.fault = 'its answer does not begin with a status line';
     const { status, head, keepAliveMs, fault } = this;
     if (status === null || fault !== '') return;
     this.#lastHead.note({
@@ -316,7 +316,7 @@ export class ResponseReader {
     // Bytes that do not begin like a head, or end their lines otherwise, are refused at once.
     const begin = pending.toString('latin1', 0, Math.min(size, PROTOCOL.length));
     if (this.#part === 'head' && !PROTOCOL.startsWith(begin))
-      this.fault = 'what it sent does not begin with a status line';
+      this.fault = 'its answer does not begin with a status line';
     else if (BARE_LINE_FEED.test(pending.toString('latin1', Math.max(before - 1, 0), size)))
       this.fault = 'a line ends without a carriage return';
     else if (size === pending.length) this.fault = `its ${this.#part} has no end`;

@@ -15,14 +15,14 @@ const SENTENCES: Readonly<Record<string, string>> = {
     'the certificates do not lead to a known authority: is one missing between?',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     'the certificates do not lead to a known authority: is one missing between?',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for other names than that of the endpoint',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for other names than the name of the endpoint',
   ERR_SSL_WRONG_VERSION_NUMBER: 'what answers at this port does not speak TLS: is it for http?',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'what answers at this port does not speak TLS: is it for http?',
   ERR_SSL_HTTP_REQUEST: 'what answers at this port does not speak TLS: is it for http?',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'the endpoint speaks no version of TLS from 1.2 on',
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the endpoint speaks no version of TLS from 1.2 on',
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-    'the endpoint asks for a client certificate, and none is sent',
+    'the endpoint asks for a client certificate, which was not sent',
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA:
     'the endpoint does not know the authority of the client certificate',
   ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: 'the endpoint does not accept the client certificate',

@@ -73,7 +73,7 @@ export function findFileForm(
   const saidSeparator = said?.[1];
   if (saidSeparator !== undefined && !isSeparator(saidSeparator))
     throw new CsvFault(
-      `row 1 says ${JSON.stringify(`sep=${saidSeparator}`)}; cells may be separated by a comma, a semicolon, a tab or |`,
+      `row 1 has ${JSON.stringify(`sep=${saidSeparator}`)}; cells may be separated by a comma, a semicolon, a tab or |`,
     );
   const headerAt = markLength + (said?.[0].length ?? 0);
   const rows = text.slice(headerAt);

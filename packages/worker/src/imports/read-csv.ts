@@ -162,8 +162,8 @@ function explainWrongByte(
   const byte = `0x${value.toString(16).padStart(2, '0')}`;
   const remedy =
     encoding === 'utf-8'
-      ? 'save the file in UTF-8, or say its encoding in `encoding`'
-      : 'say another in `encoding`, or save the file in UTF-8';
+      ? 'save the file in UTF-8, or name its encoding in `encoding`'
+      : 'name another encoding in `encoding`, or save the file in UTF-8';
   return `row ${row} has the byte ${byte} at byte ${at} of the file, which is not valid in the encoding ${encoding}; ${remedy}`;
 }
 

@@ -82,7 +82,7 @@ export function registerProcessMetrics({
   metrics.counterBy(
     'outcome',
     'sluice_worker_attempts_total',
-    'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+    'Posts to endpoints: delivered, status, or the class of the failure',
     () => attempts,
   );
   metrics.counterBy(

@@ -68,7 +68,7 @@ export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
       (reconcileLoop.intervalMs ?? 0);
 
   const looks = repeat(
-    'look for what is due',
+    'look for due work',
     () => intervalMs,
     logger,
     async (isStopping) => {

@@ -51,7 +51,7 @@ export const workerSettings = eachSetting.superRefine(
     context.addIssue({
       code: 'custom',
       path: ['WEBHOOK_TIMEOUT_MS'],
-      message: `is ${timeoutMs}, and must be less than half of DRAIN_TIMEOUT_MS, which is ${drainTimeoutMs}: a stop would cut deliveries under way, and they would be sent again; set DRAIN_TIMEOUT_MS above ${2 * timeoutMs}, and what the platform waits (terminationGracePeriodSeconds, stop_grace_period) above that`,
+      message: `is ${timeoutMs}, and must be less than half of DRAIN_TIMEOUT_MS, which is ${drainTimeoutMs}: otherwise a stop cuts deliveries in progress, and they are sent again. Set DRAIN_TIMEOUT_MS above ${2 * timeoutMs}, and the grace period of the platform (terminationGracePeriodSeconds, stop_grace_period) above that`,
     });
   },
 );

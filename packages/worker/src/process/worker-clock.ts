@@ -110,7 +110,9 @@ export class WorkerClock {
     if (judged.verdict === 'ahead') judged = await judge();
     if (judged.verdict === 'right') return;
     if (judged.verdict === 'unclear')
-      throw new Error('Postgres did not say in time what time it is, so nothing is given up yet');
+      throw new Error(
+        'Postgres did not return its time soon enough, so the worker does not give up deliveries yet',
+      );
     const error = clockWrong(judged);
     fail(error);
     throw error;

@@ -31,7 +31,7 @@ describe('a connection that fails is', () => {
     expect(sent).toMatchObject({
       outcome: 'failure',
       failure: 'connection_refused',
-      message: `nothing listens at the address and port: 127.0.0.1:${port} (ECONNREFUSED)`,
+      message: `the address and port refuse the connection: 127.0.0.1:${port} (ECONNREFUSED)`,
       status: null,
     });
   });
@@ -44,7 +44,7 @@ describe('a connection that fails is', () => {
     const sent = await post(clientOf({ resolve }), 'http://receiver.test:9/');
     expect(sent).toMatchObject({
       failure: 'connection_refused',
-      message: 'nothing listens at the address and port: 127.0.0.2:9 (ECONNREFUSED)',
+      message: 'the address and port refuse the connection: 127.0.0.2:9 (ECONNREFUSED)',
     });
   });
 
@@ -169,10 +169,10 @@ describe('TLS', () => {
       'for another name',
       OTHER_NAME_CERTIFICATE,
       'receiver.test',
-      'for other names than that of the endpoint (ERR_TLS_CERT_ALTNAME_INVALID)',
+      'for other names than the name of the endpoint (ERR_TLS_CERT_ALTNAME_INVALID)',
     ],
     ['signed by itself', SELF_SIGNED_CERTIFICATE, 'receiver.test', 'is signed by itself'],
-    ['for a name, at an address', GOOD_CERTIFICATE, '127.0.0.1', 'for other names than that'],
+    ['for a name, at an address', GOOD_CERTIFICATE, '127.0.0.1', 'for other names than the name'],
   ])('with a certificate that is %s fails verification', async (_, certificate, name, message) => {
     expect(await sendOverTls(certificate, name)).toMatchObject({
       outcome: 'failure',

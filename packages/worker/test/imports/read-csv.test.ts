@@ -143,7 +143,7 @@ describe('the form of a file', () => {
   );
 
   test('sep= with a character that cannot separate cells is refused with its text', () => {
-    expect(() => findFileForm(Buffer.from('sep=x\na'), undefined)).toThrow('row 1 says "sep=x"');
+    expect(() => findFileForm(Buffer.from('sep=x\na'), undefined)).toThrow('row 1 has "sep=x"');
   });
 
   test.each([

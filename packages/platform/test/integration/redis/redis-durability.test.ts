@@ -104,7 +104,7 @@ describe('the durability of an acknowledgement', () => {
     expect(await readRedisDurability(redis, 0)).toEqual({
       isSafe: true,
       isSaidUnsafe: false,
-      description: expect.stringContaining('what is acknowledged is on disk'),
+      description: expect.stringContaining('acknowledged calls are on disk'),
     });
   });
 

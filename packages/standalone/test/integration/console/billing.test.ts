@@ -48,7 +48,7 @@ test('a purchase shows its outcome, and its steps with their times', async () =>
   const page = await world.demoPage();
   await page.goto(`${world.url}/billing`);
   await page.getByRole('row').filter({ hasText: 'credits' }).getByRole('link').click();
-  await page.getByText('The card was declined: nothing was charged.').waitFor();
+  await page.getByText('The card was declined, and was not charged.').waitFor();
   await page.getByText('Your card was declined.').waitFor();
   const step = page.getByRole('row').filter({ hasText: 'pay invoice' });
   expect(await step.innerText()).toMatch(/declined\s+2 s$/);

@@ -46,7 +46,7 @@ test('credits are bought once by a double click, paid at the provider’s page, 
   await page.getByLabel('How many llm credits').fill('1000');
   await page.getByRole('button', { name: 'Buy llm credits', exact: true }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('Nothing is charged before.').waitFor();
+  await dialog.getByText('The charge is made there, not before.').waitFor();
   const buy = dialog.getByRole('button', { name: /^Buy 1,000 llm credits for \$/ });
   await buy.dblclick({ noWaitAfter: true });
   await dialog.waitFor({ state: 'detached' });

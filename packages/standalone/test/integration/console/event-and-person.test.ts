@@ -27,7 +27,7 @@ test('the id of an event, pasted into the palette, opens a page that shows its p
   // The page looks again by itself.
   await page.getByRole('heading', { name: 'Late order' }).waitFor();
   await page.getByText('No webhook reports it.').waitFor();
-  await page.getByRole('region', { name: 'What it brought' }).getByText('"sku"').waitFor();
+  await page.getByRole('region', { name: 'Data of the event' }).getByText('"sku"').waitFor();
   await page.getByRole('link', { name: /^Person / }).click();
   await page.getByRole('heading', { name: 'grace' }).waitFor();
   expect(new URL(page.url()).pathname).toMatch(/^\/people\/\w+$/);
@@ -55,7 +55,7 @@ test('a person has attributes with their changes, activity, relationships and de
   await page.getByRole('heading', { name: 'lin' }).waitFor();
   await page.getByText('plan pro → free').waitFor();
   await page.getByRole('button', { name: 'plan', exact: true }).click();
-  const history = page.getByRole('list', { name: 'What plan was' });
+  const history = page.getByRole('list', { name: 'Earlier values of plan' });
   await history.getByText('pro → free').waitFor();
   expect(await history.getByRole('listitem').count()).toBe(1);
   await page.getByRole('button', { name: 'plan', exact: true }).click();

@@ -33,7 +33,7 @@ test('without a feed the page explains one, and its samples work when they are p
   expect(read).toContain('/v1/feeds/warehouse?cursor=');
   await world.paste(page.getByRole('region', { name: 'A feed, by a call' }));
   await page.getByRole('link', { name: 'warehouse' }).click();
-  await page.getByRole('heading', { name: 'Nothing comes after it yet' }).waitFor();
+  await page.getByRole('heading', { name: 'There is no later event yet' }).waitFor();
   await world.send('/v1/track', { userId: 'ada', event: 'order_placed', messageId: 'read-1' });
   await page.getByText('order_placed').waitFor();
   const sample = page.getByRole('region', { name: /^A page by a call/ });
@@ -50,7 +50,7 @@ test('a feed is made, read a page at a time, changed, and deleted by its name', 
   const form = page.getByRole('dialog');
   await form.getByLabel(/^Name/).fill('Orders');
   await form.getByLabel(/^Only tracked events/).fill('order_placed');
-  await form.getByLabel(/^Only what fits/).fill('data.properties.total gte 100');
+  await form.getByLabel(/^Conditions that all must fit/).fill('data.properties.total gte 100');
   await form.getByRole('button', { name: 'Make the feed' }).click();
   await form.getByRole('alert').getByText('the object of the path was not found').waitFor();
   expect(await problemsOf(page)).toEqual([]);
@@ -113,7 +113,7 @@ test('a cursor from before a feed was made anew shows an alert and a button to t
   await page.goto(`${world.url}/feeds/anew?cursor=${before}`);
   await page.getByRole('alert').getByText('are deleted').waitFor();
   await page.getByRole('button', { name: 'From the oldest' }).click();
-  await page.getByRole('heading', { name: 'Nothing comes after it yet' }).waitFor();
+  await page.getByRole('heading', { name: 'There is no later event yet' }).waitFor();
   expect(new URL(page.url()).search).toBe('');
   await page.context().close();
 });

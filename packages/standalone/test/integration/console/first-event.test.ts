@@ -16,7 +16,7 @@ afterAll(() => world.close());
 test('the sample of the first page is pasted, and the page shows its event and its trace', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Start', exact: true }).click();
-  await page.getByText('Whatever comes in from now on').waitFor();
+  await page.getByText('Calls from now on are shown here').waitFor();
   const sample = (await page.getByRole('region', { name: 'Sample' }).textContent()) ?? '';
   const pasted = sample.replace('http://127.0.0.1:8080', world.fleet.intake.url);
   expect(pasted).not.toBe(sample);
@@ -24,7 +24,7 @@ test('the sample of the first page is pasted, and the page shows its event and i
     expect(spawnSync('sh', ['-c', `${pasted} -s`]).status).toBe(0),
   );
   // The next call to paste, which makes the first webhook.
-  const told = page.getByRole('region', { name: /^Then be told of each order/ });
+  const told = page.getByRole('region', { name: /^Then receive each order/ });
   expect(JSON.parse(await world.paste(told))).toMatchObject({
     events: ['event'],
     event_names: ['order_placed'],
@@ -32,7 +32,7 @@ test('the sample of the first page is pasted, and the page shows its event and i
   await page.getByRole('link', { name: 'See its trace' }).click();
   await page.getByRole('heading', { name: 'order_placed' }).waitFor();
   await page.getByText('Processed', { exact: true }).waitFor();
-  await page.getByRole('region', { name: 'What it brought' }).getByText('"total": 12').waitFor();
+  await page.getByRole('region', { name: 'Data of the event' }).getByText('"total": 12').waitFor();
   await page.context().close();
 });
 
@@ -71,7 +71,7 @@ test('live shows calls as they come, filters them at the server, and pauses for 
   await page.getByRole('button', { name: 'Go on' }).click();
   await page.getByText('While paused').waitFor();
   await page.getByLabel('Outcome').selectOption('refused');
-  await page.getByText('Nothing that matches has come yet').waitFor();
+  await page.getByText('No matching call has come yet').waitFor();
   await page.getByText('listening').waitFor();
   await world.sendUntilShown(page.getByText('event: invalid'), async () => {
     await world.send('/v1/track', { userId: 'ada', event: 'Not refused', messageId: 'live-3' });

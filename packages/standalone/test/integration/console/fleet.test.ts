@@ -28,7 +28,7 @@ test('the page shows every process and shard, and links a problem to its runbook
   await sql`
     insert into parked_operations (environment_id, parked_id, envelope_id, operation, error)
     values (1, 'p1', 'e1', '{}', 'a bug')`.execute(world.fleet.database);
-  const link = page.getByRole('link', { name: 'What to do about OperationsAreParked' });
+  const link = page.getByRole('link', { name: 'Runbook of OperationsAreParked' });
   await link.waitFor({ timeout: 60_000 });
   const [runbook] = await Promise.all([page.context().waitForEvent('page'), link.click()]);
   await runbook.getByRole('heading', { name: /^Events are not processed/ }).waitFor();

@@ -58,7 +58,7 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await dialog.getByLabel('Client ID').fill(provider.clientId);
   await dialog.getByLabel('Client secret').fill(provider.clientSecret);
   await dialog.getByLabel('Email domains').fill('acme.example');
-  await dialog.getByLabel('Who is no user yet').selectOption('member');
+  await dialog.getByLabel('A person who is not a user yet').selectOption('member');
   expect(await violationsOf(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByText('No account_admin has signed in by it yet').waitFor();
@@ -123,7 +123,7 @@ test('an unverified address, errors of the provider and answers to another brows
   await page.goto(`${back}?error=access_denied`);
   await page.getByText('The identity provider did not let you in.').waitFor();
   await page.goto(`${back}?error=${encodeURIComponent('Call +1 555 and pay')}`);
-  await page.getByText('The identity provider signed nobody in.').waitFor();
+  await page.getByText('The identity provider did not sign you in.').waitFor();
   expect(await page.getByText('555').count()).toBe(0);
   await page.goto(`${back}?code=stolen&state=${'s'.repeat(43)}`);
   await page.getByText('began in another browser').waitFor();

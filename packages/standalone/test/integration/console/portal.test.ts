@@ -154,7 +154,7 @@ test('an engineer sets the rate, the signature and the credentials of the own en
   await form.getByText('How it is sent').click();
   await form.getByLabel('Signature').selectOption('standard_webhooks');
   await form.getByLabel(/^Requests a second/).fill('20');
-  await form.getByText('Who sends').click();
+  await form.getByText('Proof of the sender').click();
   await form.getByLabel(/^Client certificate/).fill(CLIENT_ONE_CERTIFICATE);
   await form.getByLabel(/^Private key/).fill(CLIENT_ONE_KEY);
   await form.getByLabel(/^Authorities/).fill(LOCAL_CERTIFICATE);

@@ -118,7 +118,7 @@ const QUESTIONS: readonly (readonly [string, readonly Step[], (page: Page) => Lo
   [
     'How do I begin?',
     [{ press: 'Start' }],
-    (page) => page.getByText('Whatever comes in from now on'),
+    (page) => page.getByText('Calls from now on are shown here'),
   ],
 ];
 

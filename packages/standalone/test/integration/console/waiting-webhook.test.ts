@@ -145,7 +145,7 @@ test('a webhook for one event of one’s own is made in the console, changed the
   await form.getByLabel('Name', { exact: true }).fill('orders');
   await form.getByLabel('Endpoint (URL)').fill(receiver.url);
   await form.getByLabel(/^Only tracked events/).fill('order_placed');
-  await form.getByLabel(/^Only what fits/).fill('data.properties.total gte 100');
+  await form.getByLabel(/^Conditions that all must fit/).fill('data.properties.total gte 100');
   await form.getByRole('button', { name: 'Make the webhook' }).click();
   await form.waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'orders' }).click();

@@ -100,7 +100,7 @@ test('client certificate, authority and OAuth2 client are given, kept by empty f
   await form.getByLabel('Name', { exact: true }).fill('guarded');
   await form.getByLabel('Endpoint (URL)').fill(`${receiver.url}/hook`);
   await form.getByLabel(/^Only tracked events/).fill('order_guarded');
-  await form.getByText('Who sends').click();
+  await form.getByText('Proof of the sender').click();
   await form.getByLabel(/^Client certificate/).fill(CLIENT_ONE_CERTIFICATE);
   await form.getByLabel(/^Private key/).fill(CLIENT_TWO_KEY);
   await form.getByLabel(/^Authorities/).fill(LOCAL_CERTIFICATE);

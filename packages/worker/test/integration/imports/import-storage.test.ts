@@ -76,7 +76,7 @@ test.each([
     expect(await world.run({ ...fetching(sizeBytes), storage: large })).toBe(true);
     expect(await world.shown(key)).toMatchObject({
       state: 'failed',
-      error: expect.stringMatching(/larger than what a workspace may have of the 4000000 bytes/),
+      error: expect.stringMatching(/larger than the share of a workspace in the 4000000 bytes/),
     });
     expect(await world.chunkCount()).toBe(0);
   },

@@ -73,7 +73,7 @@ describe('a clock that jumps past the days of a failing delivery gives it up', (
     await world.deliver();
     world.nowMs += 8 * DAY_MS;
     world.clock = { aheadMs: 0, uncertaintyMs: 3 * 60_000 };
-    await expect(world.deliver(SHORT)).rejects.toThrow('did not say in time what time it is');
+    await expect(world.deliver(SHORT)).rejects.toThrow('did not return its time soon enough');
     expect(world.endings).toEqual([]);
     expect(await world.lane()).toMatchObject({ state: 'failing', cursor: 0 });
   });

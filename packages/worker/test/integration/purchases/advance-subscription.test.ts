@@ -266,7 +266,7 @@ test('a plan on another cycle than the add-ons beside it is refused for that, be
   expect(workflow).toMatchObject({
     status: 'failed',
     message:
-      "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+      "The account's add-ons are billed on another cycle than this plan; the account was not charged.",
     result: { refusal: 'addons_of_other_cycle', charged: null },
   });
   expect(world.charges()).toHaveLength(charges);
