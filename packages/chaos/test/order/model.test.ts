@@ -180,6 +180,14 @@ test.each<[string, readonly Call[], readonly ReturnType<typeof person>[]]>([
     [person('anonymous:v id:p', {}, 'e')],
   ],
   [
+    'decided: an alias that names an anonymous id in both members gives its person a name of a new kind',
+    [
+      pipelines('identify', { traits: { email: 'a@x.example' }, anonymousId: 'v' }),
+      pipelines('alias', { previousId: 'v', anonymousId: 'v', userId: 'p' }),
+    ],
+    [person('anonymous:v email:a@x.example id:p')],
+  ],
+  [
     'decided: an alias that names the anonymous id of another person in both members does nothing',
     [
       pipelines('identify', { userId: 'p', anonymousId: 'v' }),

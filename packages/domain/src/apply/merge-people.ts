@@ -25,34 +25,42 @@ const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
  * visitor is an identification; an alias of another person's anonymous id is an issue. An alias for an id without an owner gives the id to the person.
  */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
-  const { environmentId } = operation;
+  const { environmentId, isAlias, primary: to, secondary: from } = operation;
   const visitor = visitorOf(set, operation);
   if (visitor !== undefined) return identifyAs(set, operation, visitor);
-  const known = set.directory.resolve(environmentId, operation.primary);
-  if (operation.isAlias && known.outcome === 'unknown' && operation.primary.kind !== 'svc_id')
+  const known = set.directory.resolve(environmentId, to);
+  const isFree = known.outcome === 'unknown' && to.kind !== 'svc_id';
+  if (isAlias && (isFree || (to.kind === 'anonymous_id' && known.outcome === 'found')))
     return rename(set, operation);
-  const primary = findPerson(set, operation, operation.primary);
+  const primary = findPerson(set, operation, to);
   if (primary.outcome !== 'found') return;
-  const secondary = findPerson(set, operation, operation.secondary);
+  const secondary = findPerson(set, operation, from);
   if (secondary.outcome !== 'found' || secondary.person === primary.person) return;
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
 /**
- * The anonymous id that the secondary means; undefined if a person is meant. An anonymous id never means its owner: a
- * browser that two people use sends the same one, and a merge cannot be taken back.
+ * The anonymous id that the secondary means; undefined if a person is meant. An anonymous id means its owner only where the
+ * owner lacks the new name: a browser that two people use sends the same one, and a merge cannot be taken back.
  */
 function visitorOf(
   set: WorkingSet,
-  { environmentId, secondary, isAlias }: MergePeople,
+  { environmentId, primary, secondary, isAlias }: MergePeople,
 ): string | undefined {
   const { kind, value } = secondary;
+  const owner = set.directory.resolve(environmentId, secondary);
   if (kind === 'anonymous_id') {
-    const owner = set.directory.resolve(environmentId, secondary);
-    return owner.outcome === 'suppressed' ? undefined : value;
+    if (owner.outcome === 'suppressed') return undefined;
+    const isNewName =
+      isAlias &&
+      owner.outcome === 'found' &&
+      set.directory.resolve(environmentId, primary).outcome === 'unknown' &&
+      primary.kind !== 'svc_id' &&
+      primary.kind !== 'anonymous_id' &&
+      loaded(owner.person).row[primary.kind] === null;
+    return isNewName ? undefined : value;
   }
-  if (!isAlias) return undefined;
-  if (set.directory.resolve(environmentId, secondary).outcome !== 'unknown') return undefined;
+  if (!isAlias || owner.outcome !== 'unknown') return undefined;
   return set.directory.isKnownVisitor(environmentId, value) ? value : undefined;
 }
 

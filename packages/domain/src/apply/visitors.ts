@@ -160,13 +160,14 @@ export function recordRemoval(
   if (places !== before) person.row = { ...person.row, attributePlaces: places };
 }
 
-/** @param place - of the visitor's entry. */
+/** @param place - of the visitor's entry; undefined for an entry of an older version, which takes effect as it did there. */
 function isRemovedLater(
   { row: { attributePlaces } }: LoadedPerson,
   section: 'relationships' | 'devices',
   key: string,
-  place: OrderPlace = '',
+  place: OrderPlace | undefined,
 ): boolean {
+  if (place === undefined) return false;
   const name = removalName(section, key);
   const removed =
     attributePlaces && Object.hasOwn(attributePlaces, name) ? attributePlaces[name] : undefined;

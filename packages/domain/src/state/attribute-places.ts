@@ -83,9 +83,23 @@ export function recordPlaces(
   let recorded: Record<string, OrderPlace> | undefined;
   for (const name of names) {
     const known = places && Object.hasOwn(places, name) ? places[name] : undefined;
-    if (known !== undefined && (known > newest || known === place)) continue;
+    // An intake of an older version keeps no log, and its places are lower.
+    if (known !== undefined && (known > newest || known >= place)) continue;
     recorded ??= { ...places };
     setKey(recorded, name, place);
   }
-  return recorded ?? places;
+  return recorded ? newestOf(recorded) : places;
+}
+
+/** Writes of so many names are remembered: 300 attributes, and as many removals. */
+const PLACES_COUNT_MAX = 600;
+/** Once the bound is reached, so that not each write sorts. */
+const PLACES_COUNT_KEPT = 450;
+
+/** Anybody with a write key of a web page could remove devices without end. */
+function newestOf(places: AttributePlaces): AttributePlaces {
+  const names = Object.keys(places);
+  if (names.length <= PLACES_COUNT_MAX) return places;
+  const entries = Object.entries(places).toSorted(([, one], [, other]) => (one < other ? 1 : -1));
+  return Object.fromEntries(entries.slice(0, PLACES_COUNT_KEPT));
 }

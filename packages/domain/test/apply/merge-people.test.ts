@@ -312,6 +312,19 @@ describe('a visitor', () => {
     expect(store.people).toMatchObject([{ id: '2' }]);
   });
 
+  test('whose person has an email alone gives that person the free id of an alias', () => {
+    store.apply(identify('email:a@x', { plan: 'pro' }, { anonymousId: 'z' }));
+    store.apply(alias('id:new', 'anonymous_id:z'));
+    expect(store.people).toMatchObject([{ id: 'new', email: 'a@x', attributes: { plan: 'pro' } }]);
+  });
+
+  test('and another person, who is to get its anonymous id by an alias, stay two', () => {
+    store.apply(identify('id:1', { a: 1 }, { anonymousId: 'z' }), identify('id:2', { b: 2 }));
+    const changes = store.apply(alias('anonymous_id:z', 'id:2'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'identifier_conflict' } }]);
+    expect(store.people.map(({ id }) => id)).toEqual(['1', '2']);
+  });
+
   test('does not come from an unknown id of an alias, which is an issue', () => {
     store.apply(identify('id:1'));
     const changes = store.apply(alias('id:1', 'id:nobody'));

@@ -195,6 +195,29 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(store.devices).toHaveLength(1);
   });
 
+  it('an entry that an older version kept takes effect as it did there', () => {
+    apply(
+      identify('anonymous_id:other', { plan: 'pro' }),
+      addDevice('anonymous_id:z', 'token'),
+      identify('id:p'),
+      deleteDevice('id:p', 'token'),
+    );
+    store.visitors = store.visitors.map((row) => ({
+      ...row,
+      profile: {
+        ...row.profile,
+        devices: Object.fromEntries(
+          Object.entries(row.profile.devices).map(([token, { place: _, ...device }]) => [
+            token,
+            device,
+          ]),
+        ),
+      },
+    }));
+    apply(identify('id:p', {}, { anonymousId: 'z' }));
+    expect(store.devices.map(({ token }) => token)).toEqual(['token']);
+  });
+
   it('the later removal of either person counts after their merge', () => {
     apply(
       relateObject('acme', 'anonymous_id:z'),

@@ -150,17 +150,24 @@ export function isContained(error: unknown): error is Error {
   );
 }
 
-/** Keeps operations that fail from taking their neighbours along. Order is kept. */
+/**
+ * Keeps operations that fail from taking their neighbours along. Order is kept.
+ *
+ * @param waitingVisitorsOf - as in `LoadOptions`.
+ */
 export async function applyIsolated(
   deps: ProcessCommitBatchDeps,
   transaction: DatabaseOrTransaction,
   envelopeIds: ReadonlyMap<number | undefined, string>,
   operations: readonly Operation[],
   subscriptions: IncomingSubscriptions,
+  waitingVisitorsOf: ReadonlySet<number>,
 ): Promise<Applied> {
   try {
     return await inSavepoint(transaction, isContained, () =>
-      applyTogether(deps, transaction, operations, subscriptions),
+      applyTogether(deps, transaction, operations, subscriptions, {
+        options: { ...SAFEST, waitingVisitorsOf },
+      }),
     );
   } catch (error) {
     if (!isContained(error)) throw error;
@@ -179,7 +186,7 @@ export async function applyIsolated(
   }
   const middle = Math.ceil(operations.length / 2);
   const applyPart = (part: readonly Operation[]) =>
-    applyIsolated(deps, transaction, envelopeIds, part, subscriptions);
+    applyIsolated(deps, transaction, envelopeIds, part, subscriptions, waitingVisitorsOf);
   const first = await applyPart(operations.slice(0, middle));
   return both(first, await applyPart(operations.slice(middle)));
 }

@@ -165,15 +165,23 @@ function applyInOne(
     }
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = await loadSubscriptions(transaction, reportingIncoming, operations);
+    const visitorsOf = waitingVisitorsOf(pending, held);
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, commitBatchIdsOf(parts), operations, subscriptions)
+      ? await applyIsolated(
+          deps,
+          transaction,
+          commitBatchIdsOf(parts),
+          operations,
+          subscriptions,
+          visitorsOf,
+        )
       : await applyTogether(deps, transaction, operations, subscriptions, {
           needs,
           options: {
             keepsMergesOff,
             looksForTakenIds,
             looksForRemadeNames,
-            waitingVisitorsOf: waitingVisitorsOf(pending, held),
+            waitingVisitorsOf: visitorsOf,
           },
           taking: deps.lanes?.taking(),
         });

@@ -69,16 +69,19 @@ export async function findEarlierBatches(
   // An object to which a visitor will relate somebody may be deleted by an earlier call.
   for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
     keys.add(keyHashOf(environmentId, key) | 0);
-  // Keys of all, the first one's too: it can give one of its names to a person that a later one names, and join people whom
-  // a batch between them names.
-  const batches = waiting.map(({ batch }) => batch);
-  const found = pending.earlier(batches, keys);
   // The names in the operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
   for (const { batch, operations } of held) {
     // A batch that was applied before needs no person.
     if (operations.length === 0) continue;
-    for (const other of pending.earlier(batches, batch.keys, marksOf(operations))) found.add(other);
+    const marks = marksOf(operations);
+    for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
   }
+  // Keys of all for all, the first one's too: it can give one of its names to a person that a later one names, and join people
+  // whom a batch between them names.
+  const found = pending.earlier(
+    waiting.map(({ batch }) => batch),
+    keys,
+  );
   const ids = new Set(held.map(({ batch }) => batch.id));
   return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
 }

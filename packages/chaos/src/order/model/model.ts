@@ -303,10 +303,13 @@ function alias(
   state: State,
   { previous, previousName, name }: Extract<Step, { kind: 'alias' }>,
 ): State {
-  const person = previousName && ownerOf(state, previousName);
-  if (person && !ownerOf(state, name)) return rename(state, person, name);
-  if (person) return merge(state, name, previousName);
   const anonymous = `anonymous:${previous}`;
+  const person = ownerOf(state, previousName ?? anonymous);
+  if (person && !ownerOf(state, name)) {
+    const mayReplace = previousName !== undefined || !hasKind(person, kindOf(name));
+    return mayReplace ? rename(state, person, name) : state;
+  }
+  if (person && previousName !== undefined) return merge(state, name, previousName);
   const isVisitor = anonymous in state.visitors;
   // An identifier without a visitor, or whose visitor is a person by now, cannot be joined (decided).
   if (previousName !== undefined && !isVisitor) return state;
