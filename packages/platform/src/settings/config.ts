@@ -122,7 +122,7 @@ export const platformSettings = z.object({
       'kind of environment, `development`, `test` or `production`. In `production` there is no demo workspace, private addresses need permission, and the API requires `API_SECRET`',
     ),
   WORKSPACE_SHARE_PERCENT: integer(1, 100, 25).describe(
-    'share of each workspace, as a percentage, of common resources: pending bytes, streams, live tails, the local disk buffer, the storage for imports. Beyond it, a workspace leaves as much free for the others',
+    'share of each workspace, as a percentage, of common resources: pending bytes, streams, live tails, the local disk buffer, the storage for imports. Beyond its share, a workspace gets more only while one share stays free for the others',
   ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
@@ -130,7 +130,7 @@ export const platformSettings = z.object({
     .describe('minimum level of logged lines'),
   DATABASE_URL: databaseUrl().describe('URL of Postgres, version 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
-    'maximum Postgres connections of one worker or API process; a worker has one more, intake has 2',
+    'maximum Postgres connections of one worker or API process; a worker has one more, intake has 2. With the queues in Postgres, intake and the API have 8 more, and a worker 11 more',
   ),
   REDIS_URL: z
     .string()
