@@ -9,7 +9,7 @@
  */
 import { NEVER, type AnsweredCall } from './model/call.ts';
 import { applyCall } from './model/model.ts';
-import { EVERYONE, namesOfCall } from './model/read-calls.ts';
+import { EVERYONE, namesOfCall, writesOfCall } from './model/read-calls.ts';
 import { createKeyOf, EMPTY_STATE, reachOf, type State } from './model/model-state.ts';
 
 export type Verdict =
@@ -119,18 +119,25 @@ function answer(
 
 /**
  * Calls in flight whose order against `call` can matter: they share a person with it, directly or through other calls
- * in flight. Any other call has the same effect after `call` as before it.
+ * in flight, or write the same thing as a visitor of one of them. Any other call has the same effect after `call` as
+ * before it.
  */
 function connectedTo(
   call: AnsweredCall,
   inFlight: readonly AnsweredCall[],
   { state, applied }: Candidate,
 ): readonly AnsweredCall[] {
-  const reached = new Set(reachOf(state, namesOfCall(call.call)));
+  const others = inFlight.filter((each) => each !== call && !applied.has(each));
+  const ofVisitors = new Set(
+    [call, ...others].flatMap((each) => writesOfCall(each.call).ofVisitors),
+  );
+  const reachOfCall = (each: AnsweredCall): readonly string[] => [
+    ...reachOf(state, namesOfCall(each.call)),
+    ...writesOfCall(each.call).all.filter((name) => ofVisitors.has(name)),
+  ];
+  const reached = new Set(reachOfCall(call));
   const found: AnsweredCall[] = [];
-  let waiting = inFlight
-    .filter((each) => each !== call && !applied.has(each))
-    .map((each) => ({ each, reach: reachOf(state, namesOfCall(each.call)) }));
+  let waiting = others.map((each) => ({ each, reach: reachOfCall(each) }));
   for (;;) {
     const near = waiting.filter(
       ({ reach }) =>

@@ -5,6 +5,7 @@
  */
 import type { Body, Call } from './call.ts';
 import type { Name } from './model-state.ts';
+import { deviceMark, relationshipMark } from './profile.ts';
 import { readPipelines } from './read-pipelines.ts';
 import { readTrackV1, readTrackV2 } from './read-track.ts';
 import { eventOf, listOf, nameOf, namesOf, type Step } from './steps.ts';
@@ -67,4 +68,50 @@ export function namesOfCall(call: Call): readonly Name[] {
   });
   namesOfCalls.set(call, names);
   return names;
+}
+
+interface Writes {
+  /** Values, relationships and devices that the call writes or removes. */
+  readonly all: readonly string[];
+  /** Of a visitor. */
+  readonly ofVisitors: readonly string[];
+}
+
+const writesOfCalls = new WeakMap<Call, Writes>();
+
+/** The order of two calls about different people matters later if one of them is a visitor and both write the same thing. */
+export function writesOfCall(call: Call): Writes {
+  const known = writesOfCalls.get(call);
+  if (known) return known;
+  const all: string[] = [];
+  const ofVisitors: string[] = [];
+  for (const step of stepsOf(call)) {
+    const written = writesOfStep(step);
+    all.push(...written);
+    if ('subject' in step && step.subject.names.length === 0) ofVisitors.push(...written);
+  }
+  const writes = { all, ofVisitors };
+  writesOfCalls.set(call, writes);
+  return writes;
+}
+
+function writesOfStep(step: Step): readonly string[] {
+  switch (step.kind) {
+    case 'identify': {
+      const relations = step.relations ?? [];
+      return [
+        ...Object.keys(step.attributes),
+        ...relations.map(({ object }) => relationshipMark(object)),
+      ];
+    }
+    case 'relate':
+      return step.relations.map(({ object }) => relationshipMark(object));
+    case 'add device':
+    case 'delete device':
+      return [deviceMark(step.token)];
+    case 'unsubscribe':
+      return ['unsubscribed'];
+    default:
+      return [];
+  }
 }
