@@ -40,7 +40,7 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
 }
 
 /**
- * The anonymous id that the secondary means; undefined if a person is meant. An anonymous id means its owner only where the
+ * The anonymous id that the secondary means; undefined if a person is meant. An anonymous id means its owner only if the
  * owner lacks the new name: a browser that two people use sends the same one, and a merge cannot be taken back.
  */
 function visitorOf(

@@ -207,7 +207,7 @@ describe.each(WAYS)('%s', (_, isTogether) => {
       profile: {
         ...row.profile,
         devices: Object.fromEntries(
-          Object.entries(row.profile.devices).map(([token, { place: _, ...device }]) => [
+          Object.entries(row.profile.devices).map(([token, { place: _place, ...device }]) => [
             token,
             device,
           ]),
