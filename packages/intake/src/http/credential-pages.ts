@@ -5,14 +5,20 @@
  */
 import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { problem } from './answer.ts';
-import type { KeyRing } from '../auth/authenticate.ts';
+import { hintOf, type KeyRing } from '../auth/authenticate.ts';
+import { refusalOf } from '../auth/shown-credentials.ts';
+import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import type { Asked, Page } from './page.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 interface CredentialDependencies {
   readonly keys: KeyRing;
-  readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  readonly recordUnauthorized: (
+    source: string,
+    environmentId: number | undefined,
+    refusal: Refusal,
+  ) => void;
 }
 
 /** `GET /auth`: 200 if the site id and key are in force. */
@@ -40,14 +46,20 @@ function withWorkspace(
 ): Page {
   const found = keys.authenticateTrack(authorization);
   if (found.outcome === 'unknown') {
-    recordUnauthorized(source, found.siteEnvironmentId);
+    const shown = { api: 'track', authorization, body: undefined } as const;
+    recordUnauthorized(source, found.siteEnvironmentId, refusalOf(keys, shown));
     return unauthorized(UNAUTHORIZED_MESSAGE);
   }
-  if (found.workspace.isDemo && !mayUseDemo) return unauthorized(DEMO_ELSEWHERE_MESSAGE);
+  const { environmentId, isDemo } = found.workspace;
+  if (isDemo && !mayUseDemo) {
+    const refusal = { reason: 'demo_elsewhere', hint: hintOf(authorization) } as const;
+    recordUnauthorized(source, environmentId, refusal);
+    return unauthorized(DEMO_ELSEWHERE_MESSAGE);
+  }
   return {
     status: '200 OK',
     contentType: JSON_TYPE,
-    body: `${JSON.stringify(show(found.workspace.environmentId))}\n`,
+    body: `${JSON.stringify(show(environmentId))}\n`,
   };
 }
 

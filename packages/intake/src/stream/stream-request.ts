@@ -7,6 +7,7 @@
 import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { BASIC_CHALLENGE, problem } from '../http/answer.ts';
 import { hintOf, type KeyRing } from '../auth/authenticate.ts';
+import { refusalOf, type ShownCredentials } from '../auth/shown-credentials.ts';
 import { streamCalls } from '../calls/calls.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
 
@@ -49,6 +50,13 @@ const unauthorized = (message: string): ReadStreamRequest => ({
   header: ['WWW-Authenticate', BASIC_CHALLENGE],
 });
 
+/** A stream has no write key in its body. */
+const shownBy = (api: ShownCredentials['api'], authorization: string): ShownCredentials => ({
+  api,
+  authorization,
+  body: undefined,
+});
+
 const STREAM_ID = /^[\w.:-]{1,100}$/;
 
 export function readStreamRequest(
@@ -63,7 +71,7 @@ export function readStreamRequest(
   if (found.outcome === 'unknown' || found.workspace.testKey !== undefined) {
     const environmentId =
       found.outcome === 'known' ? found.workspace.environmentId : found.siteEnvironmentId;
-    recordUnauthorized(call.name, environmentId);
+    recordUnauthorized(call.name, environmentId, refusalOf(keys, shownBy(api, authorization)));
     return unauthorized('Unauthorized request: the credentials are missing or not in force');
   }
   const { workspace } = found;
@@ -114,6 +122,11 @@ export function isStillAuthorized(
     found.outcome === 'known' &&
     found.workspace.environmentId === workspace.environmentId &&
     found.workspace.testKey === undefined;
-  if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
+  if (!isKnown)
+    recordUnauthorized(
+      call.name,
+      workspace.environmentId,
+      refusalOf(keys, shownBy(call.api, authorization)),
+    );
   return isKnown;
 }

@@ -87,7 +87,7 @@ export function registerBacklogMetrics({
   );
   metrics.gauge(
     'sluice_held_back_oldest_seconds',
-    'Age of the oldest of them; at seven days it is abandoned',
+    'Age of the oldest of them; it is abandoned seven days after its first attempt',
     async () => ageSeconds((await lanes()).failing.oldestAtMs),
   );
   metrics.gauge(

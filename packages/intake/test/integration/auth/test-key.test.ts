@@ -72,7 +72,7 @@ test('a key that is made to be tested opens identify alone, and everything once 
   expect(mistyped.status).toBe(200);
   const page = await (await fetch(`${intake.url}/metrics`)).text();
   expect(page).toMatch(
-    /sluice_intake_unauthorized_calls_total\{[^}]*reason="untested_key"[^}]*\} [34]\n/,
+    /sluice_intake_unauthorized_calls_total\{[^}]*reason="untested_key"[^}]*\} [45]\n/,
   );
   expect(page).toMatch(
     /sluice_intake_unauthorized_calls_total\{[^}]*reason="not_in_force"[^}]*\} 1\n/,
