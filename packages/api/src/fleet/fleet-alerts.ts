@@ -73,7 +73,7 @@ export const FLEET_RULES: Readonly<Record<string, Rule>> = {
     above: 5 * DAY_SECONDS,
     valueOf: ({ lanes }) => inSeconds(lanes.failing.oldestAgeMs),
     summaryOf: (value) =>
-      `an endpoint has failed for ${(value / DAY_SECONDS).toFixed(1)} days; at seven its deliveries are abandoned`,
+      `a delivery to a failing endpoint is ${(value / DAY_SECONDS).toFixed(1)} days old; it is abandoned seven days after its first attempt`,
   },
   OperationsAreParked: {
     runbook: EVENTS,

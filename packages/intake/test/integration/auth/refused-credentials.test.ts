@@ -1,4 +1,4 @@
-/** Refused credentials are counted by their reason, in whatever way they come. */
+/** Refused credentials are counted by their reason, of every kind of request. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,
