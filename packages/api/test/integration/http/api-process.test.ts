@@ -177,7 +177,7 @@ test('in production it does not start with a payment provider whose events it wo
   expect(code).toBe(1);
   expect(JSON.parse(output.trim().split('\n').at(-1) ?? '')).toMatchObject({
     code: 'CONFIG_INVALID',
-    msg: expect.stringMatching(/^STRIPE_WEBHOOK_SECRET: /),
+    msg: expect.stringMatching(/^STRIPE_WEBHOOK_SECRET is required /),
   });
 });
 
