@@ -120,7 +120,7 @@ test.each([
     /broke off before it had answered \(.+\); check whether it was done before/,
   ],
   ['in its answer', /in the middle of its answer \(.+\); check whether it was done before/],
-  ['behind a proxy', /says 504, .*; check whether it was done before/],
+  ['behind a proxy', /answers 504, .*; check whether it was done before/],
 ])(
   'if the API breaks off %s, only the error of a POST warns that the change may be done',
   async (when, message) => {
