@@ -13,7 +13,7 @@ test('if several addresses refuse, the message has the error of each address', (
   expect(databaseUnavailable(cause)).toMatchObject({
     code: 'DATABASE_UNAVAILABLE',
     message: expect.stringContaining(
-      'DATABASE_URL: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432; check',
+      'DATABASE_URL (connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432); check',
     ),
     cause,
   });

@@ -89,7 +89,7 @@ describe('a Redis that refuses the values of REDIS_URL is reported with the corr
 
   test('a server without TLS: the line names TLS', async () => {
     expect(await report(`rediss://:hunter2@127.0.0.1:${server.port}`)).toEqual([
-      expect.stringMatching(/no answer in 3 s; .*by TLS: redis:\/\/ is without$/),
+      expect.stringMatching(/no answer in 3 s\. .*by TLS: redis:\/\/ is without$/),
     ]);
   });
 
