@@ -68,7 +68,7 @@ test('a network that cannot be read is named', () => {
 test.each([
   ['12499', '25000', undefined],
   ['12500', '25000', /WEBHOOK_TIMEOUT_MS: is 12500.*half of DRAIN_TIMEOUT_MS, which is 25000/],
-  ['60000', '25000', /set DRAIN_TIMEOUT_MS above 120000/],
+  ['60000', '25000', /Set DRAIN_TIMEOUT_MS above 120000/],
   ['60000', '120001', undefined],
 ])(
   'a request of %s ms and a stop of %s ms do not go together if the stop would cut the request',
