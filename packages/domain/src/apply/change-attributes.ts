@@ -110,10 +110,20 @@ export function recordWrite(
   person: LoadedPerson,
   attributes: JsonObject,
 ): void {
+  recordNames(set, operation, person, () => leavesOf(attributes).map(([name]) => name));
+}
+
+/** @param namesOf - of the written leaves or the removals; called only if they must be recorded. */
+export function recordNames(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  namesOf: () => Iterable<string>,
+): void {
   const newest = set.newestVisitorPlace(operation.environmentId);
   if (newest === undefined) return;
   const before = person.row.attributePlaces;
-  const names = leavesOf(attributes).map(([name]) => name);
+  const names = namesOf();
   const places = recordPlaces(before, names, operation.place ?? '', newest);
   if (places !== before) person.row = { ...person.row, attributePlaces: places };
 }

@@ -31,7 +31,7 @@ import {
 import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
 import { withoutOld, type VisitorProfile } from '../state/visitor-profile.ts';
 import { deviceText, relationshipText, type WorkingSet } from '../state/working-set.ts';
-import { changeAttributes } from './change-attributes.ts';
+import { changeAttributes, recordNames } from './change-attributes.ts';
 
 /**
  * Makes an anonymous id the person's, with its events and the kept data. An id of another person stays theirs and is
@@ -148,16 +148,12 @@ function removedLeaves(
 /** Records that a person's relationship or device was removed, for visitors who may turn out to be the person. */
 export function recordRemoval(
   set: WorkingSet,
-  { environmentId, place = '' }: Operation,
+  operation: Operation,
   person: PersonState,
   section: 'relationships' | 'devices',
   key: string,
 ): void {
-  const newest = set.newestVisitorPlace(environmentId);
-  if (newest === undefined || !person.row) return;
-  const before = person.row.attributePlaces;
-  const places = recordPlaces(before, [removalName(section, key)], place, newest);
-  if (places !== before) person.row = { ...person.row, attributePlaces: places };
+  if (person.row) recordNames(set, operation, loaded(person), () => [removalName(section, key)]);
 }
 
 /** @param place - of the visitor's entry; undefined for an entry of an older version, which takes effect as it did there. */
@@ -168,10 +164,7 @@ function isRemovedLater(
   place: OrderPlace | undefined,
 ): boolean {
   if (place === undefined) return false;
-  const name = removalName(section, key);
-  const removed =
-    attributePlaces && Object.hasOwn(attributePlaces, name) ? attributePlaces[name] : undefined;
-  return removed !== undefined && removed > place;
+  return (placeOfLeaf(attributePlaces, removalName(section, key)) ?? '') > place;
 }
 
 function adoptRelationships(
