@@ -94,13 +94,14 @@ test.each(['redis', 'postgres'] as const)(
       expect(sentAgain).toContain('person-two');
     }, WAIT);
     expect(performance.now() - killedAtMs).toBeLessThan(TAKEN_UP_MS_MAX);
+    // All lines have come through the pipe by then.
+    await second.kill('SIGTERM');
     expect(second.logs).toContainEqual(
       expect.objectContaining({
         msg: 'worker processes ended without releasing their work; this worker released it',
         deliveryQueues: 1,
       }),
     );
-    await second.kill('SIGTERM');
     const { rows } = await sql`select from worker_processes`.execute(database);
     expect(rows).toEqual([]);
     await producer.close();
