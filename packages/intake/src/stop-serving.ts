@@ -8,10 +8,11 @@
  * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has answered every call.
  */
 
-const QUIET_MS = 300;
+const LOOK_INTERVAL_MS = 10;
+/** 300 ms. Looks rather than time: after a stall of the process, calls may wait in the kernel's buffers until the next look. */
+const QUIET_LOOK_COUNT = 30;
 /** How long clients are served that go on sending on a connection they were asked to close. */
 const LINGER_MS_MAX = 5_000;
-const LOOK_INTERVAL_MS = 10;
 
 /** The part of a server that its stop needs; see `Server`. */
 interface StoppableServer {
@@ -40,15 +41,15 @@ export async function stopServing(dependencies: StopServingDependencies): Promis
   server.stopListening();
   const startedAtMs = now();
   let receivedCount = server.receivedCount();
-  let quietSinceMs = startedAtMs;
-  const isQuiet = () => now() - quietSinceMs >= QUIET_MS || now() - startedAtMs >= LINGER_MS_MAX;
+  let quietLookCount = 0;
+  const isQuiet = () =>
+    quietLookCount >= QUIET_LOOK_COUNT || now() - startedAtMs >= LINGER_MS_MAX;
   const isWaitedFor = () => server.inFlightCount() > 0 && now() - startedAtMs < bodiesMsMax;
   while (isWaitedFor() || !isQuiet()) {
     await drain();
     await pause(LOOK_INTERVAL_MS);
-    if (server.receivedCount() === receivedCount) continue;
+    quietLookCount = server.receivedCount() === receivedCount ? quietLookCount + 1 : 0;
     receivedCount = server.receivedCount();
-    quietSinceMs = now();
   }
   await drain();
   server.close();

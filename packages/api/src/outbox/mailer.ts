@@ -5,7 +5,7 @@
  * address (`account-fields.ts`).
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 
@@ -69,7 +69,10 @@ function fileMailer(directory: string, from: string): Mailer {
       const { message } = await transport.sendMail({ from, ...mail });
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID()}.eml`;
-      await writeFile(join(directory, name), message as Buffer, { mode: 0o600 });
+      // A person who watches the folder sees whole mails only.
+      const unfinished = join(directory, `.${name}.unfinished`);
+      await writeFile(unfinished, message as Buffer, { mode: 0o600 });
+      await rename(unfinished, join(directory, name));
     },
     close() {},
   };

@@ -11,10 +11,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import type { ApiServer } from '../http/api-server.ts';
 
-const QUIET_MS = 300;
+const LOOK_INTERVAL_MS = 10;
+/** 300 ms. Looks rather than time: after a stall of the process, calls may wait in the kernel's buffers until the next look. */
+const QUIET_LOOK_COUNT = 30;
 /** For clients that go on sending on a connection that they were asked to close. */
 const LINGER_MS_MAX = 5_000;
-const LOOK_INTERVAL_MS = 10;
 
 export interface ServerStopOptions {
   /** How long calls in progress are waited for: a body may come slowly, and a reader may stop reading. */
@@ -24,7 +25,7 @@ export interface ServerStopOptions {
 export class ServerStop {
   readonly #options: ServerStopOptions;
   #isStopping = false;
-  #answeredAtMs = -Infinity;
+  #answeredCount = 0;
   readonly #inProgress = new Set<FastifyRequest>();
 
   constructor(options: ServerStopOptions) {
@@ -40,7 +41,7 @@ export class ServerStop {
       done();
     });
     app.addHook('onSend', (_request, reply, _payload, done) => {
-      this.#answeredAtMs = performance.now();
+      this.#answeredCount++;
       if (this.#isStopping) void reply.header('connection', 'close');
       done();
     });
@@ -52,9 +53,12 @@ export class ServerStop {
     const startedAtMs = performance.now();
     // Not the method of `http`, which closes idle connections.
     Server.prototype.close.call(app.server);
-    const quietAtMs = () => Math.max(startedAtMs, this.#answeredAtMs) + QUIET_MS;
-    while (performance.now() < Math.min(quietAtMs(), startedAtMs + LINGER_MS_MAX))
+    let quietLookCount = 0;
+    while (quietLookCount < QUIET_LOOK_COUNT && performance.now() < startedAtMs + LINGER_MS_MAX) {
+      const answeredCount = this.#answeredCount;
       await sleep(LOOK_INTERVAL_MS);
+      quietLookCount = this.#answeredCount === answeredCount ? quietLookCount + 1 : 0;
+    }
     // It ends live tails.
     const closed = app.close();
     while (
