@@ -231,7 +231,9 @@ describe('rotating and revoking', () => {
     expect((await call('GET', account, { key: made.secret })).statusCode).toBe(200);
     // Its use is recorded beside the call, which does not wait for it. Written between the answers below, it would differ.
     await expect
-      .poll(async () => (await call('GET', `${path}/${id}`)).json().api_credential.last_used_at)
+      .poll(async () => (await call('GET', `${path}/${id}`)).json().api_credential.last_used_at, {
+        timeout: 20_000,
+      })
       .toBe(new Date(api.clock.nowMs).toISOString());
     const revoked = await call('DELETE', `${path}/${id}`);
     const revokedAt = new Date(api.clock.nowMs).toISOString();

@@ -165,13 +165,16 @@ describe('a token', () => {
     const headers = { authorization: `Bearer ${token}` };
     await api.app.inject({ url: accountPath(), headers, remoteAddress: '::ffff:127.0.0.1' });
     await expect
-      .poll(async () => {
-        const { rows } = await sql<{ at: Date; ip: string }>`
+      .poll(
+        async () => {
+          const { rows } = await sql<{ at: Date; ip: string }>`
           select last_used_at as at, last_used_ip as ip from api_credentials
            where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}
              and last_used_at is not null`.execute(api.database);
-        return rows.map(({ at, ip }) => ({ atMs: at.getTime(), ip }));
-      })
+          return rows.map(({ at, ip }) => ({ atMs: at.getTime(), ip }));
+        },
+        { timeout: 20_000 },
+      )
       .toContainEqual({ atMs: api.clock.nowMs, ip: '127.0.0.1' });
   });
 });

@@ -127,7 +127,7 @@ test('wrong codes for a user are in the audit log once an hour', async () => {
       api.database,
     );
     expect(rows).toEqual([{ userId }]);
-  });
+  }, 20_000);
 });
 
 test('one address may try a hundred codes an hour', async () => {
