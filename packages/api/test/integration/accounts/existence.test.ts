@@ -26,6 +26,7 @@ beforeAll(async () => {
   api = await startApi();
   ownedByB = await insertOwned(api, api.b, 'belongs-to-b');
   await untilUseIsRecorded();
+  await untilMisuseIsRecorded();
 });
 afterAll(() => api.close());
 
@@ -38,6 +39,19 @@ async function untilUseIsRecorded(): Promise<void> {
         select from api_credentials where account_id = ${api.a.accountId} and last_used_at is not null`.execute(
         api.database,
       );
+      expect(rows).toHaveLength(1);
+    },
+    { timeout: 10_000, interval: 10 },
+  );
+}
+
+/** The first use of a token on another account in an hour writes an audit entry, also beside the answer. */
+async function untilMisuseIsRecorded(): Promise<void> {
+  await api.call('GET', `/v1/accounts/${api.b.accountId}`, { key: api.a.token });
+  await vi.waitFor(
+    async () => {
+      const { rows } = await sql`
+        select from audit_logs where object_type = 'credential_misuse'`.execute(api.database);
       expect(rows).toHaveLength(1);
     },
     { timeout: 10_000, interval: 10 },
