@@ -19,6 +19,9 @@ const announced: string[] = [];
 let isAway = false;
 /** Of the API's clock. */
 let skewMs = 0;
+/** The API's clock stands still, however slow the test is. */
+let stoppedAtMs: number | undefined;
+const apiNow = (): number => (stoppedAtMs ?? Date.now()) + skewMs;
 const channel: TailChannel = {
   messageSizeBytesMax: 64 * 1024,
   burstSizeBytesMax: 512 * 1024,
@@ -41,8 +44,8 @@ beforeAll(async () => {
   api = await startApi({
     openTail: (environmentId, filter, onLines) => hub.open(environmentId, filter, onLines),
     tailDurationMsMax: 600_000,
-    now: () => Date.now() + skewMs,
-    monotonicNow: () => Date.now() + skewMs,
+    now: apiNow,
+    monotonicNow: apiNow,
   });
   await api.app.listen({ port: 0, host: '127.0.0.1' });
   port = (api.app.server.address() as AddressInfo).port;
@@ -150,6 +153,7 @@ test('each reader gets the lines that match its own filters', async () => {
   await vi.waitFor(() => expect(everything.events('received')).toHaveLength(3), WAIT);
   await vi.waitFor(() => expect(byPerson.events('received')).toHaveLength(2), WAIT);
   expect(byPerson.events('received').map((each) => each['name'])).toEqual(['a', 'end']);
+  await vi.waitFor(() => expect(byName.events('received')).toHaveLength(1), WAIT);
   expect(byName.events('received').map((each) => each['name'])).toEqual(['b']);
   await vi.waitFor(() => expect(byOutcome.events('refused')).toHaveLength(1), WAIT);
   expect(byOutcome.events('received')).toEqual([]);
@@ -270,6 +274,7 @@ test('a silent tail has comments, and ends within a second once its key is revok
 
 test('a reader that accepts no data for a minute is cut, and not before', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] });
+  stoppedAtMs = Date.now();
   try {
     await openTail('', { isSlow: true });
     await fillSockets();
@@ -282,6 +287,7 @@ test('a reader that accepts no data for a minute is cut, and not before', async 
     await vi.waitFor(expectNoReaders, WAIT);
   } finally {
     skewMs = 0;
+    stoppedAtMs = undefined;
     vi.useRealTimers();
   }
 });

@@ -238,7 +238,8 @@ test('a stream continues after the last event of its reader, and sends new event
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   const seen = (): string[] =>
-    [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data).event.event_id);
+    // Only whole lines: the end of one may still be on its way.
+    [...text.matchAll(/^data: (.*)\n/gm)].map(([, data = '']) => JSON.parse(data).event.event_id);
   const until = async (howMany: number): Promise<void> => {
     while (seen().length < howMany) text += (await reader.read()).value ?? '';
   };

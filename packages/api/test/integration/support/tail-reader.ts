@@ -52,6 +52,8 @@ export async function openTailReader({
     events: (kind) =>
       text
         .split('\n\n')
+        // After the last blank line an event may still be on its way.
+        .slice(0, -1)
         .filter((block) => block.startsWith(`event: ${kind}\n`))
         .map((block) => JSON.parse(block.slice(block.indexOf('\ndata: ') + 7))),
     readNow: () => answer.on('data', (part: string) => (text += part)),
