@@ -16,6 +16,19 @@ const startTwo = async (settings: Record<string, string>) => {
   return Promise.all(both.map((each) => each.ready()));
 };
 
+/** Calls that are spread over two windows are limited in each: then all of them are made again. */
+async function withinOne<Result>(
+  windowMs: number,
+  makeCalls: () => Promise<Result>,
+): Promise<Result> {
+  const windowNow = (): number => Math.floor(Date.now() / windowMs);
+  for (;;) {
+    const window = windowNow();
+    const result = await makeCalls();
+    if (windowNow() === window) return result;
+  }
+}
+
 /** Two processes start, on a machine that others use too. */
 const PROCESSES_TIMEOUT_MS = 90_000;
 
@@ -27,22 +40,23 @@ test(
     const { rows } = await sql<{ id: number }>`
     insert into accounts (name) values ('A') returning account_id::int as id`.execute(database);
     const accountId = rows[0]!.id;
-    await insertToken(database, accountId, 'sa_live_limited');
     const urls = await startTwo({ API_RATE_LIMIT_PER_MINUTE: '20' });
 
-    const read = async (url: string) => {
+    const read = async (url: string, token: string) => {
       const answer = await fetch(`${url}/v1/accounts/${accountId}`, {
-        headers: { authorization: 'Bearer sa_live_limited' },
+        headers: { authorization: `Bearer ${token}` },
       });
       await answer.arrayBuffer();
       return answer;
     };
-    const readAll = () =>
-      Promise.all(Array.from({ length: 50 }, (_, index) => read(urls[index % 2]!)));
-    const resetOf = ({ headers }: Response) => Number(headers.get('ratelimit-reset'));
-    let answers = await readAll();
-    // The minute ended on the way: the next one has 59 seconds left.
-    if (new Set(answers.map(resetOf)).size > 2) answers = await readAll();
+    const readAll = (token: string) =>
+      Promise.all(Array.from({ length: 50 }, (_, index) => read(urls[index % 2]!, token)));
+    let tokenCount = 0;
+    const answers = await withinOne(60_000, async () => {
+      const token = `sa_live_limited_${++tokenCount}`;
+      await insertToken(database, accountId, token);
+      return readAll(token);
+    });
     const refused = answers.filter(({ status }) => status === 429);
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(20);
     expect(refused).toHaveLength(30);
@@ -58,8 +72,12 @@ test(
       fetch(`${url}/v1/account_signup/partner_application`, { method: 'POST' }).then(
         ({ status }) => status,
       );
-    const statuses: number[] = [];
-    for (let index = 0; index < 34; index += 1) statuses.push(await apply(urls[index % 2]!));
+    const statuses = await withinOne(3_600_000, async () => {
+      await sql`delete from call_counts`.execute(database);
+      const answered: number[] = [];
+      for (let index = 0; index < 34; index += 1) answered.push(await apply(urls[index % 2]!));
+      return answered;
+    });
     expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     expect(statuses.slice(30)).toEqual([429, 429, 429, 429]);
   },
