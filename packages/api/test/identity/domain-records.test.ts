@@ -40,7 +40,7 @@ async function serve(texts: readonly (readonly string[])[], status = 0) {
     server.send(Buffer.concat([head, question, ...answers]), port, address);
   });
   await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve));
-  const resolver = new Resolver({ timeout: 1_000, tries: 1 });
+  const resolver = new Resolver({ timeout: 20_000, tries: 1 });
   resolver.setServers([`127.0.0.1:${server.address().port}`]);
   return readTextRecordsBy(resolver);
 }

@@ -29,7 +29,7 @@ beforeEach(async () => {
   });
   const baseUrl = `http://127.0.0.1:${simulator.port}`;
   provider = createStripeProvider(
-    openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 2_000 }),
+    openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 30_000 }),
   );
   billing = await startBilling({ provider });
 });

@@ -33,7 +33,7 @@ beforeEach(async () => {
     openStripeClient({
       secretKey: 'sk_test',
       baseUrl: `http://127.0.0.1:${simulator.port}`,
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
     }),
   );
   billing = await startBilling({ provider });

@@ -20,7 +20,7 @@ export async function startProviderBeside(api: ApiUnderTest) {
   const stripe = openStripeClient({
     secretKey: 'sk_test_simulator',
     baseUrl: `http://127.0.0.1:${simulator.port}`,
-    timeoutMs: 5_000,
+    timeoutMs: 30_000,
   });
   return { simulator, stripe, provider: createStripeProvider(stripe) };
 }
