@@ -151,12 +151,12 @@ const isIdle = () =>
       await sleep(500);
       expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.05);
     },
-    { timeout: 10_000, interval: 100 },
+    { timeout: 60_000, interval: 100 },
   );
 
 test(
   'a file or a tail that is cut at any stage leaves no work, no memory and no rows',
-  { timeout: 60_000 },
+  { timeout: 240_000 },
   async () => {
     const all = await transports();
     const whole = { sentShare: 1, waitMs: 200, isReset: false, isSlow: false };
@@ -179,7 +179,11 @@ test(
     );
     clearInterval(telling);
     await isIdle();
-    expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE);
+    // V8 may free memory in another thread, later. What is held stays.
+    await vi.waitFor(
+      async () => expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE),
+      { timeout: 60_000, interval: 100 },
+    );
     const answer = await api.call('POST', '/v1/imports', await form(FIELDS, 'a,b\nc,d\n'));
     expect(answer.statusCode).toBe(200);
   },
