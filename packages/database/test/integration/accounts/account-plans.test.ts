@@ -95,11 +95,14 @@ const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const COUNT = 5_000;
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
   await fillAccounts(database, COUNT);
-});
+}, FILL_TIMEOUT_MS);
 
 const ORIGIN: ChangeOrigin = { actor: { type: 'system' } };
 const SECRET = { text: 'a', hash: Buffer.alloc(32, 1), hint: 'a' };

@@ -16,6 +16,9 @@ const LIMIT = 21;
 /** The page, and two probes for bounds in time. */
 const ROWS_MAX = LIMIT + 2;
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
@@ -41,7 +44,7 @@ beforeAll(async () => {
            '[{"attribute": "name", "from": 1, "to": 2, "redacted": false}]', sha256('a'), sha256('b')
       from generate_series(1, 3) a, generate_series(1, ${ENTRIES}::int) n`.execute(database);
   await sql`analyze`.execute(database);
-});
+}, FILL_TIMEOUT_MS);
 
 const at = (minute: number): number => Date.parse('2026-01-01T00:00:00Z') + minute * 60_000;
 

@@ -21,6 +21,9 @@ const RUNS_A_DAY = 100;
 /** Of a day: five workspaces, two users. */
 const SUMS_A_DAY = 10;
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
@@ -50,7 +53,7 @@ beforeAll(async () => {
   await sql`update usage_watermarks set closed_through = '2025-12-01'`.execute(database);
   while ((await closeUsageDays(database, '2026-03-31', 1_000)) > 0);
   await sql`vacuum analyze`.execute(database);
-});
+}, FILL_TIMEOUT_MS);
 
 const filter: UsageFilter = {
   accountId: ACCOUNT,

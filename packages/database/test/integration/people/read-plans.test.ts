@@ -33,11 +33,14 @@ import { fillTables, TENANT } from '../support/full-tables.ts';
 
 const LANE = { environmentId: TENANT, webhookId: 1 };
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
   await fillTables(database);
-});
+}, FILL_TIMEOUT_MS);
 
 const activities = {
   environmentId: TENANT,

@@ -63,11 +63,14 @@ const PROOF = { domains: PROVIDER.emailDomains, recordText: 'proof' };
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 const HASH_OF_4 = createHash('sha256').update('4').digest();
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
   await fillAccounts(database, COUNT);
-});
+}, FILL_TIMEOUT_MS);
 
 test.each<[string, number, (database: Database) => Promise<unknown>]>([
   ['a session', 1, (db) => findConsoleSession(db, 4, HASH_OF_4, HASH_OF_4)],

@@ -28,11 +28,14 @@ const OWN = 100;
 const BUSY = { environmentId: TENANT, webhookId: 1 };
 const ENDPOINTS_EACH = 50;
 
+/** Filling the tables takes seconds, on a busy machine a minute. */
+const FILL_TIMEOUT_MS = 240_000;
+
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
   await fill();
-});
+}, FILL_TIMEOUT_MS);
 
 async function fill(): Promise<void> {
   await sql`
