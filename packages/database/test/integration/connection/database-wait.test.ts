@@ -7,8 +7,6 @@ import { createDatabase, type Database } from '../../../src/connection/connectio
 import { waitForDatabase } from '../../../src/connection/database-wait.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
-/** Less than the time for a connection to answer: a wait that ends earlier was cut. */
-const CUT_MS_MAX = 4_000;
 const APPLICATION = { applicationName: 'waits' };
 
 function startWaiting<Joined>(url: string, join: () => Promise<Joined>) {
@@ -79,21 +77,31 @@ test('a start that was stopped never goes on, though Postgres is there', async (
   expect(joins).toBe(1);
 });
 
-test(
-  'a stop does not wait for a connection that is taken and never answered',
-  async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => void silent.close());
-    const { port } = silent.address() as AddressInfo;
-    const connection = once(silent, 'connection') as Promise<[Socket]>;
-    const { stop } = startWaiting(`postgres://sluice@127.0.0.1:${port}/sluice`, () =>
-      Promise.resolve(),
-    );
-    const [socket] = await connection;
+/** Takes a connection and never answers. @returns the URL, and the end of its first connection. */
+async function startSilentServer() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const taken = once(server, 'connection') as Promise<[Socket]>;
+  const closed = taken.then(async ([socket]) => {
     socket.on('error', () => undefined).resume();
-    stop();
-    await expect(once(socket, 'close')).resolves.toBeDefined();
-  },
-  CUT_MS_MAX,
-);
+    await once(socket, 'close');
+  });
+  return { url: `postgres://sluice@127.0.0.1:${port}/sluice`, taken, closed };
+}
+
+test('a stop does not wait for a connection that is taken and never answered', async () => {
+  const [late, cut] = [await startSilentServer(), await startSilentServer()];
+  // Begun before the other, this one ends when its time for an answer is over.
+  const waiting = startWaiting(late.url, () => Promise.resolve());
+  onTestFinished(() => waiting.stop());
+  const stopped = startWaiting(cut.url, () => Promise.resolve());
+  await cut.taken;
+  stopped.stop();
+  const first = await Promise.race([
+    cut.closed.then(() => 'the stopped one'),
+    late.closed.then(() => 'the late one'),
+  ]);
+  expect(first).toBe('the stopped one');
+});
