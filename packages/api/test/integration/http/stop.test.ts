@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
@@ -22,7 +23,11 @@ const call = (url: string, agent: Agent) =>
       .end();
   });
 
-test('calls on kept connections are answered to the end, and the last answer closes the connection', async () => {
+/** The API takes 300 ms without a call for the end of the calls, also if this process could not call. */
+const PAUSE_MS_MAX = 200;
+
+/** @returns the failure of a call, and the longest pause of this process meanwhile. */
+async function stopWhileCalled(): Promise<{ failure: unknown; pauseMs: number }> {
   const { url: databaseUrl } = await createTestDatabase();
   const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
   const clients = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
@@ -41,11 +46,27 @@ test('calls on kept connections are answered to the end, and the last answer clo
       if (connection === 'close') return;
     }
   };
-  const called = clients.map(callUntilClosed);
+  const pauses = monitorEventLoopDelay({ resolution: 10 });
+  pauses.enable();
+  const called = Promise.all(clients.map(callUntilClosed)).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
   await call(`${api.url}/readyz`, new Agent());
   expect(await api.kill('SIGTERM')).toBe(0);
-  await Promise.all(called);
-}, 60_000);
+  const failure = await called;
+  pauses.disable();
+  return { failure, pauseMs: pauses.max / 1e6 };
+}
+
+test('calls on kept connections are answered to the end, and the last answer closes the connection', async () => {
+  for (;;) {
+    const { failure, pauseMs } = await stopWhileCalled();
+    if (failure !== undefined && pauseMs >= PAUSE_MS_MAX) continue;
+    expect(failure).toBeUndefined();
+    return;
+  }
+}, 240_000);
 
 test('callers who went away are not waited for', async () => {
   const { url: databaseUrl } = await createTestDatabase();
