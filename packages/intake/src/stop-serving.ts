@@ -42,8 +42,7 @@ export async function stopServing(dependencies: StopServingDependencies): Promis
   const startedAtMs = now();
   let receivedCount = server.receivedCount();
   let quietLookCount = 0;
-  const isQuiet = () =>
-    quietLookCount >= QUIET_LOOK_COUNT || now() - startedAtMs >= LINGER_MS_MAX;
+  const isQuiet = () => quietLookCount >= QUIET_LOOK_COUNT || now() - startedAtMs >= LINGER_MS_MAX;
   const isWaitedFor = () => server.inFlightCount() > 0 && now() - startedAtMs < bodiesMsMax;
   while (isWaitedFor() || !isQuiet()) {
     await drain();

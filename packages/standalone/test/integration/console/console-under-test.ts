@@ -106,7 +106,8 @@ export async function startConsole() {
     },
     /** The mails to an address, oldest first. */
     async mailsTo(email: string): Promise<string[]> {
-      const names = (await readdir(mailDirectory)).toSorted();
+      const files = await readdir(mailDirectory);
+      const names = files.filter((name) => name.endsWith('.eml')).toSorted();
       const texts = await Promise.all(
         names.map((name) => readFile(join(mailDirectory, name), 'utf8')),
       );
