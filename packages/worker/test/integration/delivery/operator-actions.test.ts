@@ -12,6 +12,7 @@ import {
   createFailingLane,
   createGate,
   createLaneWorld,
+  endLeases,
   eventIds,
   holdAnswers,
   HOUR_MS,
@@ -118,9 +119,10 @@ describe('skip head', () => {
       return OK;
     };
     await probeNow(database, world.key, BY_TEST, world.nowMs);
-    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 } });
+    const frozen = world.deliver();
     await until(() => world.sent.length === 1);
-    await until(async () => (await skip(world)) === 'skipped');
+    await endLeases(world);
+    expect(await skip(world)).toBe('skipped');
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     gate.open();
     expect(await frozen).toEqual({ outcome: 'fenced' });
@@ -138,9 +140,10 @@ describe('skip head', () => {
     const world = await createFailingLane(database);
     const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
-    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 } });
+    const frozen = world.deliver();
     await until(() => world.sent.length === 1);
-    await until(async () => (await skip(world)) === 'skipped');
+    await endLeases(world);
+    expect(await skip(world)).toBe('skipped');
     gate.open();
     expect(await frozen).toEqual({ outcome: 'fenced' });
     expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });

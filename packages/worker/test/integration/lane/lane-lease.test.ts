@@ -11,6 +11,7 @@ import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import {
   createGate,
   createLaneWorld,
+  endLeases,
   eventIds,
   HOUR_MS,
   OK,
@@ -33,8 +34,6 @@ afterEach(async () => {
 });
 
 describe('a worker that is lost', () => {
-  const leases = { timeoutMs: 20, leaseMs: 400, timeSliceMs: 300 };
-
   test('leaves the lane to another when its lease ends; all deliveries arrive in order, and its writes are refused', async () => {
     const world = await createLaneWorld(database);
     await world.log(12);
@@ -44,13 +43,14 @@ describe('a worker that is lost', () => {
       return OK;
     };
     // Frozen in the middle: some are kept, some are in flight.
-    const frozen = world.deliver({ leases });
+    const frozen = world.deliver();
     await until(async () => ((await world.lane())?.cursor ?? 0) >= 5);
     const inFlight = world.sent.length;
-    expect(await world.deliver({ leases })).toEqual({ outcome: 'held' });
+    expect(await world.deliver()).toEqual({ outcome: 'held' });
 
     world.behave = () => OK;
-    await until(async () => (await world.deliver({ leases })).outcome === 'idle');
+    await endLeases(world);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     const resent = world.sent.slice(inFlight);
     expect(resent).toEqual(eventIds(6, 12));
     expect(await world.lane()).toMatchObject({ cursor: 12 });
@@ -77,10 +77,11 @@ describe('a worker that is lost', () => {
       await gate.opened;
       return OK;
     };
-    const frozen = world.deliver({ leases });
+    const frozen = world.deliver();
     await until(async () => (await world.lane())?.state === 'failing');
-    await until(async () => !(await world.lane())?.isHeld);
-    expect(await world.deliver({ leases })).toEqual({
+    await endLeases(world);
+    expect(await world.lane()).toMatchObject({ isHeld: false });
+    expect(await world.deliver()).toEqual({
       outcome: 'waiting',
       untilMs: world.nowMs + 3 + HOUR_MS,
     });

@@ -8,6 +8,7 @@ import { createLaneReconciler } from '../../../src/maintenance/reconcile-lanes.t
 import {
   createLaneWorld,
   DAY_MS,
+  endLeases,
   holdAnswers,
   OK,
   POLICY,
@@ -144,10 +145,11 @@ describe('the reconcile loop', () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     const gate = holdAnswers(world, OK);
-    const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, timeSliceMs: 100 } });
+    const frozen = world.deliver();
     await until(() => world.sent.length === 1);
     expect(await reconcile(Date.now())).not.toContain(nameOf(world));
-    await until(async () => (await reconcile(Date.now())).includes(nameOf(world)));
+    await endLeases(world);
+    expect(await reconcile(Date.now())).toContain(nameOf(world));
     gate.open();
     await frozen;
   });

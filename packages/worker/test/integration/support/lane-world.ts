@@ -17,6 +17,7 @@ import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import { createLogger } from '@sluice/platform/process/logger';
+import { sql } from 'kysely';
 import {
   deliverLane,
   type DeliverLaneDeps,
@@ -190,7 +191,8 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     store: storeOf(world),
     policy: POLICY,
     presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
-    leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 1_000 },
+    // A time slice longer than any stall of a busy machine: a test waits between the requests of one drain.
+    leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 10_000 },
     async post(request) {
       const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };
       world.sent.push(eventId);
@@ -260,6 +262,35 @@ export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<t
     return answer;
   };
   return gate;
+}
+
+/** As if the time had passed that others leave to a silent worker: any worker may claim the lane, and its replays. */
+export async function endLeases({ database, environmentId }: LaneWorld): Promise<void> {
+  for (const table of ['lanes', 'webhook_replays']) {
+    await sql`
+      update ${sql.table(table)} set lease_until = clock_timestamp() - interval '1 second'
+       where environment_id = ${environmentId} and lease_until is not null`.execute(database);
+  }
+}
+
+/** Shows when a drain has learned of a change: `heard` resolves once progress was stored after it. */
+export function createHearing() {
+  const gate = createGate();
+  let isMade = false;
+  return {
+    heard: gate.opened,
+    /** The change is committed. */
+    made: (): void => void (isMade = true),
+    /** The drain stores its progress by the returned function. */
+    watch:
+      (keep: LaneStore['keep']): LaneStore['keep'] =>
+      async (report) => {
+        const isAfterChange = isMade;
+        const after = await keep(report);
+        if (isAfterChange) gate.open();
+        return after;
+      },
+  };
 }
 
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
