@@ -10,7 +10,16 @@ import {
 import { startReplay } from '@sluice/database/replays/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeEach, expect, test } from 'vitest';
-import { createGate, eventIds, HOUR_MS, OK, status, until } from '../support/lane-world.ts';
+import {
+  createGate,
+  createHearing,
+  endLeases,
+  eventIds,
+  HOUR_MS,
+  OK,
+  status,
+  until,
+} from '../support/lane-world.ts';
 import { ALL, createDelivered, replayAll, start } from '../support/replay-world.ts';
 
 let database: Database;
@@ -103,17 +112,18 @@ test('a failed delivery waits by the schedule, the deliveries behind it wait too
 test('after a worker dies, another finishes the replay and repeats only deliveries that were not kept', async () => {
   const world = await createDelivered(database, 40);
   const { find } = await start(world);
-  const leases = { timeoutMs: 20, leaseMs: 200, timeSliceMs: 100 };
   const gate = createGate();
   // e5 hangs for ever as far as this worker is concerned; others beside it end and are kept.
   world.behave = async (_, eventId) => {
     if (eventId === 'e5') await gate.opened;
     return OK;
   };
-  const dying = world.replay({ leases });
+  const dying = world.replay();
   await until(async () => (await find()).delivered > 3);
   world.behave = () => OK;
   await until(async () => {
+    // Again and again: it may still have stored progress, which prolongs its lease.
+    await endLeases(world);
     await world.replay();
     world.nowMs += 100;
     return (await find()).state === 'done';
@@ -128,12 +138,21 @@ test('after a worker dies, another finishes the replay and repeats only deliveri
 test('after a cancel it starts no new delivery and keeps the ones on their way', async () => {
   const world = await createDelivered(database, 200);
   const { key, find } = await start(world);
+  const hearing = createHearing();
   world.behave = async (_, eventId) => {
-    if (eventId === 'e3') await cancelReplay(database, key, BY_TEST, world.nowMs);
+    if (eventId === 'e3') {
+      await cancelReplay(database, key, BY_TEST, world.nowMs);
+      hearing.made();
+    } else if (Number(eventId.slice(1)) > 3) await hearing.heard;
     await new Promise((resolve) => setTimeout(resolve, 2));
     return OK;
   };
-  await world.replay();
+  await world.replay({
+    tracedReplay: (store) => ({
+      load: (request) => store.load(request),
+      keep: hearing.watch((report) => store.keep(report)),
+    }),
+  });
   const after = await find();
   expect(after).toMatchObject({ state: 'cancelled', endedAt: expect.any(Date) });
   expect(after.delivered).toBe(world.sent.length);

@@ -13,11 +13,13 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { clearDeletedWebhooks } from '../../../src/maintenance/webhook-tasks.ts';
 import {
   createGate,
+  createHearing,
   createLaneWorld,
   eventIds,
   HOUR_MS,
   OK,
   status,
+  storeOf,
   type LaneWorld,
 } from '../support/lane-world.ts';
 
@@ -36,6 +38,13 @@ function changeEndpoint({ environmentId, webhookId, nowMs }: LaneWorld) {
   return { made: made.opened, commit: () => commit.open(), ended };
 }
 
+/** A hearing, and the store of a drain that tells it. */
+function hearingOf(world: LaneWorld) {
+  const store = storeOf(world);
+  const hearing = createHearing();
+  return { ...hearing, store: { ...store, keep: hearing.watch((report) => store.keep(report)) } };
+}
+
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
@@ -44,12 +53,16 @@ describe('a webhook that is changed meanwhile', () => {
   test('disabled: stops, keeps its deliveries, and resumes in order when enabled', async () => {
     const world = await createLaneWorld(database);
     await world.log(300);
+    const { made, heard, store } = hearingOf(world);
     world.behave = async (_, eventId) => {
-      if (eventId === 'e3') await world.change({ disabled: true });
+      if (eventId === 'e3') {
+        await world.change({ disabled: true });
+        made();
+      } else if (Number(eventId.slice(1)) > 3) await heard;
       await new Promise((resolve) => setTimeout(resolve, 5));
       return OK;
     };
-    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    expect(await world.deliver({ store })).toEqual({ outcome: 'paused' });
     const sentBefore = world.sent.length;
     expect(sentBefore).toBeLessThan(300);
     expect(await world.deliver()).toEqual({ outcome: 'paused' });
@@ -65,12 +78,16 @@ describe('a webhook that is changed meanwhile', () => {
   test('deleted: stops, and its remaining rows are cleared', async () => {
     const world = await createLaneWorld(database);
     await world.log(300);
+    const { made, heard, store } = hearingOf(world);
     world.behave = async (_, eventId) => {
-      if (eventId === 'e3') await deleteWebhook(database, world.environmentId, world.webhookId);
+      if (eventId === 'e3') {
+        await deleteWebhook(database, world.environmentId, world.webhookId);
+        made();
+      } else if (Number(eventId.slice(1)) > 3) await heard;
       await new Promise((resolve) => setTimeout(resolve, 5));
       return OK;
     };
-    expect(await world.deliver()).toEqual({ outcome: 'fenced' });
+    expect(await world.deliver({ store })).toEqual({ outcome: 'fenced' });
     expect(world.sent.length).toBeLessThan(300);
     expect(await world.deliver()).toEqual({ outcome: 'gone' });
     expect(await clearDeletedWebhooks(database, 100)).toBe(2);
@@ -191,6 +208,7 @@ describe('a webhook that is changed meanwhile', () => {
     const world = await createLaneWorld(database);
     await world.log(200);
     const gate = createGate();
+    const { made, heard, store } = hearingOf(world);
     world.behave = async ({ endpoint }, eventId) => {
       if (endpoint.includes('elsewhere')) {
         gate.open();
@@ -199,15 +217,15 @@ describe('a webhook that is changed meanwhile', () => {
       if (eventId === 'e1') {
         const changes = { endpoint: 'http://elsewhere.test/' };
         await world.change(changes);
-      }
-      if (eventId === 'e2') {
+        made();
+      } else if (eventId === 'e2') {
         await gate.opened;
         return status(404);
-      }
+      } else await heard;
       await new Promise((resolve) => setTimeout(resolve, 5));
       return OK;
     };
-    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(await world.deliverAll({ store })).toEqual({ outcome: 'idle' });
     expect(world.sent.filter((eventId) => eventId === 'e2')).toHaveLength(2);
     expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
   });
