@@ -22,7 +22,8 @@ import {
 } from '../../support/token-server.ts';
 import { createGate, createLaneWorld, until, type LaneWorld } from '../support/lane-world.ts';
 
-const TIMEOUT_MS = 4_000;
+/** Generous: a busy machine may stand still for seconds while a token is fetched. */
+const TIMEOUT_MS = 20_000;
 const closes: (() => void)[] = [];
 const encryptedText = createEncryptedText([{ id: 'one', key: Buffer.alloc(32, 1) }]);
 const secrets = webhookSecrets(encryptedText);
@@ -275,12 +276,13 @@ test('a token server that does not answer takes half of the attempt’s time, an
   closes.push(() => gate.open());
   tokens.hold = () => gate.opened;
   const startedAtMs = performance.now();
-  await deliverOne(world, worker({}, 600));
-  expect(performance.now() - startedAtMs).toBeLessThan(3_000);
+  // The claim in Postgres and the lateness of a busy machine are part of the other half.
+  await deliverOne(world, worker({}, 6_000));
+  expect(performance.now() - startedAtMs).toBeLessThan(20_000);
   const [attempt] = await world.attempts(1);
   expect(attempt).toMatchObject({ failure: 'token_unavailable' });
-  expect(attempt?.failureMessage).toContain('no complete answer within 300 ms');
-  expect(attempt?.durationMs).toBeLessThan(600);
+  expect(attempt?.failureMessage).toContain('no complete answer within 3000 ms');
+  expect(attempt?.durationMs).toBeLessThan(6_000);
   tokens.hold = () => Promise.resolve();
   world.nowMs += 3_600_000;
   expect(await world.deliverAll(worker())).toEqual({ outcome: 'idle' });

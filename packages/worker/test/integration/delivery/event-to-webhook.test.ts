@@ -65,7 +65,7 @@ describe.each(['postgres', 'redis'] as const)(
   (kind) => {
     test(
       'after a worker is killed in the middle, every event is stored once and arrives in order',
-      { timeout: 120_000 },
+      { timeout: 240_000 },
       async () => {
         const { database, url } = await createTestDatabase();
         await seedDemoWorkspace(database);
@@ -127,7 +127,7 @@ describe.each(['postgres', 'redis'] as const)(
         );
 
         await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(10), {
-          timeout: 20_000,
+          timeout: 60_000,
           interval: 5,
         });
         await firstWorker.kill('SIGKILL');
@@ -165,7 +165,7 @@ describe.each(['postgres', 'redis'] as const)(
             database,
           );
           expect(rows[0]?.count).toBe(PEOPLE * CHANGES);
-        }, 20_000);
+        }, 60_000);
         const read = await fetch(`${api.url}/v1/customers/person-7/attributes`, { headers: app });
         expect(await read.json()).toMatchObject({
           customer: {

@@ -108,7 +108,8 @@ export async function createCrashWorld(): Promise<CrashWorld> {
       WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
       // One at a time, so that order is order of arrival.
       WEBHOOK_WINDOW_MAX: '1',
-      WEBHOOK_TIMEOUT_MS: '400',
+      // Longer than any stall of a busy machine: a request that times out is sent again, without a death.
+      WEBHOOK_TIMEOUT_MS: '8000',
       WEBHOOK_LISTED_FAILURE_WAIT_MS: '100',
       WEBHOOK_BACKOFF_BASE_MS: '50',
       WEBHOOK_BACKOFF_CAP_MS: '100',
