@@ -149,8 +149,8 @@ describe('a file that never ends', () => {
   test('is given up after its time, for good', async () => {
     const port = await drip();
     const url = `http://127.0.0.1:${port}/`;
-    const { message, mayPass } = await fault(read(url, true, undefined, { timeoutMs: 200 }));
-    expect(message).toBe('the file had not come whole within 0.2 s');
+    const { message, mayPass } = await fault(read(url, true, undefined, { timeoutMs: 2_000 }));
+    expect(message).toBe('the file had not come whole within 2 s');
     expect(mayPass).toBe(false);
   });
 
@@ -188,7 +188,7 @@ test('a file comes through an egress proxy, which gets its address', async () =>
   );
   const pieces: Buffer[] = [];
   for await (const piece of fetchFile(connector, `http://files.test:${port}/a.csv`, {
-    signal: AbortSignal.timeout(5_000),
+    signal: AbortSignal.timeout(30_000),
   }))
     pieces.push(piece);
   expect(Buffer.concat(pieces).toString()).toBe('a,b\n'.repeat(100_000));
@@ -217,8 +217,8 @@ describe('a proxy that does not answer in time', () => {
     return { proxy: parseProxy(`http://127.0.0.1:${port}`), heard: heard.promise };
   }
 
-  const fetchThrough = (proxy: Proxy, url: string): Promise<unknown> => {
-    const connector = createVettedConnector({ allowPrivate: true }, undefined, proxy, 500);
+  const fetchThrough = (proxy: Proxy, url: string, timeoutMs = 500): Promise<unknown> => {
+    const connector = createVettedConnector({ allowPrivate: true }, undefined, proxy, timeoutMs);
     return fetchFile(connector, url)
       .next()
       .catch((error: unknown) => error);
@@ -237,7 +237,8 @@ describe('a proxy that does not answer in time', () => {
   // Or an import from a host that drops packets would wait for ever.
   test('but answers others meanwhile counts as a fault of the file’s host, which may pass', async () => {
     const { proxy, heard } = await serveProxy('127.0.0.2');
-    const silent = fetchThrough(proxy, 'http://127.0.0.2/a.csv');
+    // The other answer must come before this one is given up, also on a busy machine.
+    const silent = fetchThrough(proxy, 'http://127.0.0.2/a.csv', 4_000);
     await heard;
     expect(await fetchThrough(proxy, 'http://127.0.0.3/a.csv')).toBeInstanceOf(ProxyFailure);
     const failure = await silent;

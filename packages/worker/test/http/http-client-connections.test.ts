@@ -11,7 +11,6 @@ import {
   post,
   receiverOf,
   respond,
-  TIMEOUT_MS,
   until,
 } from '../support/http-client-world.ts';
 
@@ -118,22 +117,23 @@ describe('a connection that is kept', () => {
     const receiver = await receiverOf(({ socket, ordinal }) => {
       if (ordinal === 1) socket.write(answer(200));
     });
-    const client = clientOf();
+    const client = clientOf({ timeoutMs: 4_000 });
     await post(client, receiver.url);
     expect(await post(client, receiver.url)).toMatchObject({ failure: 'timeout' });
     expect(receiver.requests).toHaveLength(2);
   });
 
   test('leaves one deadline for both when it breaks', async () => {
+    const timeoutMs = 4_000;
     const receiver = await receiverOf(({ socket, ordinal }) => {
       if (ordinal === 1 && receiver.connectionCount() === 1) socket.write(answer(200));
-      else if (ordinal > 1) setTimeout(() => socket.resetAndDestroy(), TIMEOUT_MS * 0.6);
+      else if (ordinal > 1) setTimeout(() => socket.resetAndDestroy(), timeoutMs * 0.6);
     });
-    const client = clientOf();
+    const client = clientOf({ timeoutMs });
     await post(client, receiver.url);
     const sent = await post(client, receiver.url);
     expect(sent).toMatchObject({ failure: 'timeout' });
-    expect(sent.durationMs).toBeLessThan(TIMEOUT_MS + LATENESS_MS_MAX);
+    expect(sent.durationMs).toBeLessThan(timeoutMs + LATENESS_MS_MAX);
   });
 
   test('is one of a bounded number; the longest idle goes first', async () => {

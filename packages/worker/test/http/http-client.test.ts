@@ -108,6 +108,7 @@ describe('an answer', () => {
 });
 
 describe('the deadline', () => {
+  const SHORT = { timeoutMs: TIMEOUT_MS };
   const expectTimeout = (sent: HttpOutcome, timeoutMs = TIMEOUT_MS): void => {
     expect(sent).toMatchObject({ outcome: 'failure', failure: 'timeout' });
     expect(sent.durationMs).toBeGreaterThanOrEqual(timeoutMs);
@@ -129,12 +130,12 @@ describe('the deadline', () => {
 
   test('ends an attempt that gets no answer, and its connection', async () => {
     const receiver = await receiverOf(() => {});
-    expectTimeout(await post(clientOf(), receiver.url));
+    expectTimeout(await post(clientOf(SHORT), receiver.url));
     await until(() => receiver.openCount() === 0);
   });
 
   test('covers the name look-up', async () => {
-    const client = clientOf({ resolve: () => new Promise(() => {}) });
+    const client = clientOf({ ...SHORT, resolve: () => new Promise(() => {}) });
     expectTimeout(await post(client, 'http://slow.test/'));
   });
 
@@ -143,9 +144,9 @@ describe('the deadline', () => {
     const sockets = (): number =>
       process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
     const before = sockets();
-    const sending = post(clientOf(), `http://127.0.0.1:${port}/`);
+    const sending = post(clientOf({ timeoutMs: 2_000 }), `http://127.0.0.1:${port}/`);
     await until(() => sockets() > before);
-    expectTimeout(await sending);
+    expectTimeout(await sending, 2_000);
     // The connection attempt ends: the system would try for minutes.
     await until(() => sockets() <= before);
   });
@@ -160,28 +161,36 @@ describe('the deadline', () => {
     );
     await new Promise((resolve) => server.once('listening', resolve));
     expectTimeout(
-      await post(clientOf(), `https://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+      await post(clientOf(SHORT), `https://127.0.0.1:${(server.address() as AddressInfo).port}/`),
     );
   });
 
   test('is of the whole: a head that drips is no progress', async () => {
-    expectTimeout(await sendTo(({ socket }) => drip(socket, answer(200))));
+    expectTimeout(
+      await sendTo(({ socket }) => drip(socket, answer(200, 'x'.repeat(1_000))), SHORT),
+    );
   });
 
   test('covers the body: a 2xx whose body drips is a timeout', async () => {
-    const sent = await sendTo(({ socket }) => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
-      drip(socket, 'x'.repeat(1000));
-    });
-    expectTimeout(sent);
+    const sent = await sendTo(
+      ({ socket }) => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+        drip(socket, 'x'.repeat(1000));
+      },
+      { timeoutMs: 2_000 },
+    );
+    expectTimeout(sent, 2_000);
     expect(sent.status).toBe(200);
   });
 
   test('does not replace an error status: an error whose body drips is that error', async () => {
-    const sent = await sendTo(({ socket }) => {
-      socket.write('HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\n');
-      drip(socket, 'x'.repeat(1000));
-    });
+    const sent = await sendTo(
+      ({ socket }) => {
+        socket.write('HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\n');
+        drip(socket, 'x'.repeat(1000));
+      },
+      { timeoutMs: 2_000 },
+    );
     expect(sent).toMatchObject({ outcome: 'response', status: 500 });
   });
 });

@@ -34,8 +34,9 @@ export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [
     waitMs: BACKOFF_MS,
   },
   {
-    does: 'answers at 3.9 s',
-    onRequest: ({ socket }, startedAtMs) => answerAt(socket, startedAtMs + 3_900),
+    // A busy machine may be late with it. Attempts that time out show that they have all of their 4 s.
+    does: 'answers at 3 s',
+    onRequest: ({ socket }, startedAtMs) => answerAt(socket, startedAtMs + 3_000),
     failure: null,
     status: 200,
     waitMs: null,
