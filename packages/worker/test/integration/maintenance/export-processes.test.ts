@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   startServiceUnderTest,
@@ -25,6 +26,26 @@ async function start(service: string, settings: Record<string, string>): Promise
   return started;
 }
 
+/** The export stands in its middle until `use` is done: otherwise it may be complete before its worker is killed. */
+async function holdExport(database: Database, use: () => Promise<void>): Promise<void> {
+  await sql`
+    create function hold_export() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1);
+      return new;
+    end $$`.execute(database);
+  await sql`
+    create trigger hold_export before update on audit_log_exports for each row
+    when (old.part_count <= 3 and new.part_count > 3) execute function hold_export()`.execute(
+    database,
+  );
+  await database.connection().execute(async (holder) => {
+    await sql`select pg_advisory_lock(1)`.execute(holder);
+    await use();
+    await sql`select pg_advisory_unlock(1)`.execute(holder);
+  });
+}
+
 interface Polled {
   readonly id: string;
   readonly status: string;
@@ -36,7 +57,7 @@ interface Polled {
 
 test(
   'a worker that is killed in the middle is followed by one that goes on',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
@@ -58,24 +79,25 @@ test(
       end_time: '2026-12-31T00:00:00Z',
       object_type: 'account',
     };
-    const ordered = await fetch(`${logs}/export`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    });
-    const {
-      export: { id },
-    } = (await ordered.json()) as { export: Polled };
+    let id = '';
     const poll = async (): Promise<Polled> => {
       const answer = await fetch(`${logs}/exports/${id}`, { headers });
       return ((await answer.json()) as { export: Polled }).export;
     };
 
-    await vi.waitFor(async () => expect((await poll()).progress).toBeGreaterThan(0), {
-      timeout: 30_000,
-      interval: 5,
+    await holdExport(database, async () => {
+      const ordered = await fetch(`${logs}/export`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      ({ id } = ((await ordered.json()) as { export: Polled }).export);
+      await vi.waitFor(async () => expect((await poll()).progress).toBeGreaterThan(0), {
+        timeout: 60_000,
+        interval: 5,
+      });
+      await first.kill('SIGKILL');
     });
-    await first.kill('SIGKILL');
     const atDeath = await poll();
     expect(atDeath).toMatchObject({ status: 'processing', download_url: null });
 
