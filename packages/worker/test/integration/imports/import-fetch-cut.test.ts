@@ -76,7 +76,7 @@ async function begin(kind: string) {
     intervalMs: 1_000,
   });
   const ended = reconcile?.run(() => false);
-  await vi.waitFor(async () => expect(await connectionCount()).toBe(1), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await connectionCount()).toBe(1), { timeout: 30_000 });
   return { key, stopping, ended };
 }
 
@@ -90,6 +90,14 @@ const ENDINGS: Readonly<
     ),
   'the worker stops': ({ stopping }) => stopping.abort(),
 };
+
+/** Within 3 s of this process: of a machine that stands still in between, no time passes here. */
+async function untilLeft(): Promise<void> {
+  const LOOK_MS = 50;
+  for (let passedMs = 0; passedMs < 3_000 && (await connectionCount()) > 0; passedMs += LOOK_MS)
+    await sleep(LOOK_MS);
+  expect(await connectionCount()).toBe(0);
+}
 
 async function heldSizeBytes(): Promise<number> {
   collectGarbage();
@@ -108,15 +116,16 @@ test.each(
     const begun = await begin(kind);
     await sleep(200);
     await ENDINGS[ending]?.(begun);
-    await vi.waitFor(async () => expect(await connectionCount()).toBe(0), {
-      timeout: 3_000,
-      interval: 50,
-    });
+    await untilLeft();
     await begun.ended;
-    expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE);
+    // V8 frees buffers in other threads, so a busy machine may need more than one look.
+    await vi.waitFor(
+      async () => expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE),
+      { timeout: 20_000 },
+    );
     if (ending === 'it is canceled') expect(await world.chunkCount()).toBe(0);
     await sql`delete from import_chunks`.execute(world.database);
     await sql`delete from imports`.execute(world.database);
   },
-  20_000,
+  80_000,
 );
