@@ -67,7 +67,7 @@ it('operations in one commit batch, and commit batches in one transaction, leave
     }),
     { numRuns: 60, examples: [[suppressedVisitor, returningVisitor]] },
   );
-}, 60_000);
+}, 180_000);
 
 /** Commit batches in one transaction; one without operations is left out. */
 async function process(

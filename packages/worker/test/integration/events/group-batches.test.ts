@@ -50,7 +50,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     await vi.waitFor(async () => {
       const left = world.newPending();
       for (const { id } of batches) expect(await left.find(id)).toBeUndefined();
-    });
+    }, 30_000);
   });
 
   test('batches about one person are applied in the order of the log, also if they came in another order', async () => {

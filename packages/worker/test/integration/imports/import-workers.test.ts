@@ -121,7 +121,7 @@ describe('a worker', () => {
       );
       expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
     },
-    60_000,
+    180_000,
   );
 
   // Two workers fetched one file, each throwing away the bytes of the other.
@@ -154,7 +154,7 @@ describe('a worker', () => {
         },
       } as AbortSignal,
     });
-    await expect.poll(() => hasBeenAway, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => hasBeenAway, { timeout: 60_000 }).toBe(true);
     await isOver;
     const second = world.run();
     await Promise.all([first, second]);

@@ -105,7 +105,7 @@ test('the lease of an import whose calls take longer is kept, and calls that com
        where import_id = ${key.importId}`.execute(world.database)
     ).rows[0]?.ms;
   const firstMs = Number(await heldUntil());
-  await vi.waitUntil(async () => Number(await heldUntil()) > firstMs, { timeout: 10_000 });
+  await vi.waitUntil(async () => Number(await heldUntil()) > firstMs, WAIT_MS_MAX);
   await processCommitBatch(world.processing(), signUp, [], pending);
   await running;
   expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 0 });
@@ -149,7 +149,7 @@ test('rows wait for calls that are not in the queues yet: staged, or on the disk
   await vi.waitUntil(async () => {
     await producer.stage.report({ ...intake, oldestMs: undefined });
     return (await producer.moveStaged('one')) === 1;
-  });
+  }, WAIT_MS_MAX);
   expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 0 });
   await processCommitBatch(world.processing(), signUp, [], pending);
   await running;

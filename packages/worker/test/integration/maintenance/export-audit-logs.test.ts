@@ -293,12 +293,12 @@ describe.each(['postgres', 'redis'] as const)('woken by the queue on %s', (kind)
     try {
       const key = await order();
       await queue.wake(key);
-      await vi.waitFor(() => expect(hasFailed).toBe(true), 10_000);
+      await vi.waitFor(() => expect(hasFailed).toBe(true), 30_000);
       // The task that failed is forgotten; a reconcile loop wakes it again.
       await vi.waitFor(async () => {
         await Promise.all([1, 2, 3].map(() => queue.wake(key)));
         expect(outcomes).toContain('completed');
-      }, 10_000);
+      }, 30_000);
       expect(outcomes.filter((outcome) => outcome === 'completed')).toHaveLength(1);
       expect(idsIn(await fileOf(key))).toHaveLength(ENTRIES);
     } finally {

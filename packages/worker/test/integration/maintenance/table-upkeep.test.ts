@@ -86,6 +86,6 @@ test('a worker forgets the imports that ended IMPORTS_KEPT_DAYS ago', async () =
     WORKER_PORT: '0',
     IMPORTS_KEPT_DAYS: '3',
   });
-  await vi.waitFor(async () => expect(await importIds(database)).toEqual([younger]), 10_000);
+  await vi.waitFor(async () => expect(await importIds(database)).toEqual([younger]), 60_000);
   await worker.kill('SIGTERM');
 });

@@ -40,5 +40,5 @@ test('credits are renewed, closed accounts unsubscribed and payments of banks fo
     expect(statuses).toEqual(['canceled', 'active']);
     expect(await world.balance(paying)).toBe(200);
     expect(await world.balance(renewed)).toBe(200);
-  }, 10_000);
+  }, 60_000);
 });

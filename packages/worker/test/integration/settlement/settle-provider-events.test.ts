@@ -70,7 +70,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
     }),
     { numRuns: 20 },
   );
-}, 60_000);
+}, 180_000);
 
 test('I22: events of objects that are foreign or missing are settled and leave all purchases as they are', async () => {
   const world = await startPurchases();

@@ -252,7 +252,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
     }),
     { numRuns: 25 },
   );
-}, 60_000);
+}, 180_000);
 
 /** Each worker that dies leaves its event to the next one. */
 async function tellToDyingWorkers(

@@ -97,8 +97,8 @@ export async function startPurchases(
     url,
     simulator,
     provider,
-    /** For the one turn in which the payment provider does not answer. */
-    hastyProvider: openPaymentProvider(1_000),
+    /** For the one turn in which the payment provider does not answer one request. A busy machine answers the others. */
+    hastyProvider: openPaymentProvider(3_000),
     clock,
     deps,
     charges: () => listCharges(simulator.state),
