@@ -124,7 +124,7 @@ describe('the deadline', () => {
     const receiver = await receiverOf(
       ({ socket }) => void setTimeout(() => socket.write(answer(200)), 2_800),
     );
-    const sent = await post(clientOf({ timeoutMs: 4_000 }), receiver.url);
+    const sent = await post(clientOf({ timeoutMs: 8_000 }), receiver.url);
     expect(sent).toMatchObject({ outcome: 'response', status: 200 });
   });
 

@@ -1,8 +1,8 @@
 /** An export, with the processes that operators run: ordered, its worker killed, polled, fetched. */
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import type { Database } from '@sluice/database/connection/connection';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   startServiceUnderTest,

@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest';
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 // Its tasks by the clock waited for Redis without an end: the stop was cut, and with it the deliveries under way.
-test('ends well, and before its stop would be cut', { timeout: 60_000 }, async () => {
+test('ends well, and before its stop would be cut', { timeout: 120_000 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-own-redis-'));
   const redis = await startRedisServer({ directory });
   onTestFinished(async () => {
