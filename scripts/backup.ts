@@ -102,7 +102,7 @@ async function backup(target: string): Promise<{ backup: string; has_keys: boole
     console.error(
       hasKeys
         ? 'It has the encryption keys: keep it as safe as the data themselves (--without-keys leaves them out).'
-        : `It has no encryption keys: keep ${join(directory, KEYS)} elsewhere; without it webhooks lose their secrets.`,
+        : `It has no encryption keys. Keep ${join(directory, KEYS)} elsewhere: without it, webhooks lose their secrets.`,
     );
     return { backup: target, has_keys: hasKeys };
   } catch (error) {
@@ -167,7 +167,7 @@ async function copyDiskBuffer(
   if (count !== '0')
     throw new AppError(
       'COMMAND_FAILED',
-      `intake has ${count ?? 'an unknown number of'} commit batches in its local disk buffer; they are stored once Postgres takes them: try again then, or stop npm start first`,
+      `intake has ${count ?? 'an unknown number of'} commit batches in its local disk buffer, and stores them once Postgres answers. Try again then, or stop npm start first`,
     );
 }
 

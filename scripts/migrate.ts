@@ -33,7 +33,7 @@ await actOnDatabase(
     if (roles.outcome === 'not-allowed')
       // Everything works without them, with the owner's login.
       console.error(
-        `this user may not make the roles of the services; to have them, a superuser runs: ${roles.statements} then run this again`,
+        `this user may not make the roles of the services, so they use the login of DATABASE_URL. To have the roles, run as a superuser, then migrate again: ${roles.statements}`,
       );
     if (values.json)
       return console.log(

@@ -15,7 +15,7 @@ const SHOWN_MAX = 100;
 
 const [, , action] = process.argv;
 if (action !== 'list' && action !== 'retry') {
-  console.error('usage: sluice parked list|retry (the settings are those of a worker)');
+  console.error('usage: sluice parked list|retry (with the settings of a worker)');
   process.exit(2);
 }
 const parkedSettings = platformSettings.extend(addingSettings);

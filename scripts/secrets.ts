@@ -92,13 +92,15 @@ function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
   process.exitCode = 1;
 }
 
-function nameOf({ place, environmentId, webhookId, accountId, userId, name }: LostSecret): string {
-  if (place === 'second_factor')
-    return `account ${accountId}  user ${userId} (${printable(name)})  ${WHAT[place]}`;
-  if (place === 'client_secret')
-    return `account ${accountId}  identity provider (${printable(name)})  ${WHAT[place]}`;
-  const whose = place === 'environment' ? '' : `webhook ${webhookId} `;
-  return `workspace ${environmentId}  ${whose}(${printable(name)})  ${WHAT[place]}`;
+const nameOf = (secret: LostSecret): string =>
+  `${ownerOf(secret)} (${printable(secret.name)})  ${WHAT[secret.place]}`;
+
+function ownerOf({ place, environmentId, webhookId, accountId, userId }: LostSecret): string {
+  if (place === 'second_factor') return `account ${accountId}  user ${userId}`;
+  if (place === 'client_secret') return `account ${accountId}  identity provider`;
+  return place === 'environment'
+    ? `workspace ${environmentId} `
+    : `workspace ${environmentId}  webhook ${webhookId}`;
 }
 
 function becameOf(replaced: ReplacedSecret): string {

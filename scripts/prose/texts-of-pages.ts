@@ -59,7 +59,8 @@ export function passagesOfPage(page: string): Passage[] {
     } else if (/^\s*\|/.test(line)) {
       end();
       if (!/^\s*\|[\s|:-]+$/.test(line))
-        for (const cell of withoutCode(line).split(/(?<!\\)\|/)) add(number, cell.trim());
+        for (const cell of withoutCode(line.replaceAll('<br>', '|')).split(/(?<!\\)\|/))
+          add(number, cell.trim());
     } else if (line.trim() === '') end();
     else {
       const [, marker] = /^\s*(?:>\s?)*([-*+]\s|\d+\.\s|#+\s)?/.exec(line) ?? [];

@@ -75,7 +75,7 @@ test('a page falls into its paragraphs, items, cells and the comments of its cod
     '  of two lines',
     '1. another',
     '',
-    '| a cell | `a|b` |',
+    '| a cell<br>its second line | `a|b` |',
     '|---|---|',
     '```sh',
     'curl what # a comment',
@@ -91,6 +91,7 @@ test('a page falls into its paragraphs, items, cells and the comments of its cod
     [5, 'an item\nof two lines'],
     [7, 'another'],
     [9, 'a cell'],
+    [9, 'its second line'],
     [9, '`…`'],
     [12, 'a comment'],
   ]);

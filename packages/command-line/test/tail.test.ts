@@ -96,7 +96,7 @@ test('a tail outlasts an API that is away behind its proxy or cannot hear the ot
     { status: 502, body: '<html>Bad Gateway</html>' },
     {
       status: 503,
-      body: '{"message":"the live tail cannot reach the other processes now; try again later"}',
+      body: '{"message":"the live tail cannot reach the other processes; try again later"}',
     },
     { status: 200, body: event },
     { status: 401, body: '{}' },

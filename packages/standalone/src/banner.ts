@@ -52,14 +52,14 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
                         ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
 ${facts.simulator === undefined ? '' : `                        ${DEMO.paidAccountToken}   account ${DEMO.paidAccountId}, pays by card, with a plan and a card on file\n`}
-Try it in another terminal, line by line or all at once: a receiver of webhooks, a webhook to it, a person who places an order, the person read back.
+Try it in another terminal, line by line or all at once. The lines start a receiver of webhooks, create a webhook to it, place a person's order, and read the person back.
 
 ${demoCommands(facts)
   .map((command) => `  ${command}`)
   .join('\n\n')}
 
 The receiver prints the signed delivery; "kill %1" ends it. A delivery without an answer waits, and the webhook's others wait behind it:
-${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" shows the time, "… webhooks probe 1" tries it now.
+${describeWait(facts.firstWaitMs)} "${sluiceOf(facts.root)} webhooks show 1" shows the time, "… webhooks probe 1" tries it at once.
 `;
 }
 

@@ -71,17 +71,17 @@ export function whyNoCertificates(pem: string, nowMs: number): string | undefine
     return `must hold at most ${CERTIFICATE_COUNT_MAX} certificates`;
   for (const [place, block] of blocks.entries()) {
     const certificate = parsed(() => new X509Certificate(block));
-    const which = blocks.length === 1 ? '' : `: certificate ${place + 1}`;
+    const which = blocks.length === 1 ? '' : ` (certificate ${place + 1})`;
     if (!certificate) return `must be PEM of certificates that can be read${which}`;
     const fromMs = Date.parse(certificate.validFrom);
     const untilMs = Date.parse(certificate.validTo);
     // OpenSSL reads a certificate whose times are invalid.
     if (!Number.isFinite(fromMs) || !Number.isFinite(untilMs))
-      return `must be good from one time to another${which}: a time cannot be read`;
+      return `must have a start and an end of validity${which}: a time cannot be read`;
     if (untilMs <= nowMs)
-      return `must not be expired${which}: it was good until ${certificate.validTo}`;
+      return `must not be expired${which}: it was valid until ${certificate.validTo}`;
     if (fromMs > nowMs)
-      return `must be good already${which}: it is good from ${certificate.validFrom} on`;
+      return `must be valid already${which}: it is valid from ${certificate.validFrom} on`;
   }
   return undefined;
 }

@@ -120,7 +120,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         return refuse(
           request,
           reply,
-          'the live tail cannot reach the other processes now; try again later',
+          'the live tail cannot reach the other processes; try again later',
         );
       }
       open.add(response);

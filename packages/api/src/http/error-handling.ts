@@ -97,7 +97,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
     };
   }
   if (isPassing(error))
-    return { code: 'unavailable', message: 'the service cannot answer now; try again' };
+    return { code: 'unavailable', message: 'the service cannot answer; try again' };
   return {
     code: 'internal',
     message: 'the service failed; quote the request id to the operator',

@@ -192,7 +192,7 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
           'the TXT records of an email domain could not be read; the client was asked to try again',
         );
         return {
-          ...refusedDomain(place, domain, `the DNS does not answer for ${name}: try again`),
+          ...refusedDomain(place, domain, `The DNS does not answer for ${name}; try again`),
           code: 'conflict',
         };
       }
@@ -200,7 +200,7 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
         return refusedDomain(
           place,
           domain,
-          `set the TXT record ${name} to ${wanted}, and try again; a new record takes its time to be seen`,
+          `Set the TXT record ${name} to ${wanted}, and try again. A new record takes time to be seen`,
         );
       proved.push(domain);
     }
@@ -227,7 +227,7 @@ function providerToWire(provider: IdentityProvider) {
 const refusedDomain = (place: number, domain: string, what: string): Problem =>
   refusedField(
     `email_domains.${place}`,
-    `${domain} is not proved: ${what}`,
+    `${domain} is not proved. ${what}`,
     `/email_domains/${place}`,
   );
 

@@ -314,6 +314,6 @@ const nobody = (identifier: string, type: IdType): Problem => ({
 
 function hint(identifier: string, type: IdType): string {
   if (type !== 'id') return '';
-  if (identifier.includes('@')) return '; to look up an email, send id_type=email';
-  return /^(?:svc|cio)_/.test(identifier) ? '; to look up a svc_id, send id_type=svc_id' : '';
+  if (identifier.includes('@')) return '. To look up an email, send id_type=email';
+  return /^(?:svc|cio)_/.test(identifier) ? '. To look up a svc_id, send id_type=svc_id' : '';
 }

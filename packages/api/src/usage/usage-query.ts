@@ -43,7 +43,7 @@ export function rangeOf(
 ): DayRange {
   const range = usageRange(given, utcDayOf(nowMs));
   if (range) return range;
-  throw refusedParameter('start', 'must not be after end, nor after today');
+  throw refusedParameter('start', 'must not be after end or in the future');
 }
 
 export const refusedParameter = (field: string, message: string): RequestRefused =>

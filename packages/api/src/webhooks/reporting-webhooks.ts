@@ -64,7 +64,7 @@ const neededAnew = (field: string, what: string): Problem =>
     {
       field,
       reason: 'required',
-      message: `${field} is required with an endpoint on another server: the stored values were given for the former one; send ${what}`,
+      message: `${field} is required with an endpoint on another server, because the stored values were given for the former one. Send ${what}`,
       source: { pointer: `/${field}` },
     },
   ]);

@@ -11,9 +11,10 @@ const NOT_FOUND = 'the event was not found';
 /** Possible meanings; the API cannot distinguish them. */
 const WHY_NOT_FOUND =
   'the event was not found, for one of these reasons:\n' +
-  '  it still waits in a queue (sluice status has the age of the oldest event), or never came (sluice issues, sluice tail)\n' +
+  '  it waits in a queue (sluice status shows the age of the oldest event)\n' +
+  '  it never came (sluice issues lists refused calls, sluice tail shows incoming ones)\n' +
   '  it is older than the events that are kept\n' +
-  '  it is an identify or a group call, which has no id, so look at the person (sluice people show ID)';
+  '  it is an identify or a group call, which has no id (sluice people show ID shows its person)';
 
 interface IssueOptions {
   readonly limit: number;

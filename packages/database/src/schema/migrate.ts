@@ -209,7 +209,7 @@ export async function migrate(
       'MIGRATION_MISMATCH',
       failed
         ? `migration ${failed.migrationName} failed: ${reason}`
-        : `this version cannot use the database: ${reason}${isPermission(error) ? '; the user of DATABASE_URL must own the database (alter database … owner to …)' : ''}`,
+        : `this version cannot use the database (${reason}); ${isPermission(error) ? 'let the user of DATABASE_URL own the database (alter database … owner to …)' : 'if a newer version migrated it, start that version'}`,
       { cause: error },
     );
   }

@@ -72,9 +72,9 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
   const namedCount = names.filter((name) => name !== '').length;
   if (namedCount > COLUMN_COUNT_MAX)
     return unusable(`the file has ${namedCount} columns; the bound is ${COLUMN_COUNT_MAX}`);
-  if (nameAt < 0) return unusable(`the first line has no column _svc_name; ${found(names)}`);
+  if (nameAt < 0) return unusable(`the first line must have a column _svc_name; ${found(names)}`);
   if (personAt < 0)
-    return unusable(`the first line has no column _svc_customer_id; ${found(names)}`);
+    return unusable(`the first line must have a column _svc_customer_id; ${found(names)}`);
   const seen = new Set<string>();
   for (const [index, name] of names.entries()) {
     // As at the end of a line that ends with a comma. Its cells must be empty (`checkRecord`).
@@ -90,7 +90,7 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
 /** The columns of the first line, for a person who has to find out which file was sent. */
 const found = (names: readonly string[]): string => {
   const shown = names.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 40)));
-  return `it has ${names.length} ${names.length === 1 ? 'column' : 'columns'}: ${shown.join(', ')}${names.length > 5 ? ', …' : ''}`;
+  return `it has ${names.length} ${names.length === 1 ? 'column' : 'columns'} (${shown.join(', ')}${names.length > 5 ? ', …' : ''})`;
 };
 
 /** One row after the first line. */

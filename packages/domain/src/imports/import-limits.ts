@@ -32,13 +32,13 @@ export const UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT = 20 * GIBIBYTE;
  */
 export const IMPORT_STORAGE_SIZE_BYTES_DEFAULT = 80 * GIBIBYTE;
 
-const WHAT_TO_DO = 'wait until one has ended or cancel one, then send this one again';
+const WHAT_TO_DO = 'Wait until one has ended or cancel one, then send this one again';
 
-export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is the limit; ${WHAT_TO_DO}`;
+export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is the limit. ${WHAT_TO_DO}`;
 
 /** The refusal of a file that is sent to us and finds no capacity. */
 export const noCapacityForImport = (sizeBytesMax: number): string =>
-  `the files of the workspace's imports that have not ended may be ${sizeBytesMax} bytes together, and this file exceeds that capacity; ${WHAT_TO_DO}`;
+  `the files of the workspace's unfinished imports may be ${sizeBytesMax} bytes together, and this file exceeds that capacity. ${WHAT_TO_DO}`;
 
 /** Message of an import whose file cannot be fetched yet because the files of others take the capacity. */
 export const waitsForCapacity = (sizeBytesMax: number): string =>
@@ -46,11 +46,11 @@ export const waitsForCapacity = (sizeBytesMax: number): string =>
 
 /** The refusal of a file that is sent to us and finds no storage left for its workspace. */
 export const NO_STORAGE_FOR_IMPORT =
-  'the storage for the files of imports is full, or has no more for this workspace now; send the file again later';
+  'the storage for the files of imports is full, or has no capacity left for this workspace; send the file again later';
 
 /** Message of an import whose file cannot be fetched yet because the storage has no more for its workspace. */
 export const WAITS_FOR_STORAGE =
-  'waits until the file can be stored: the storage for the files of imports is full, or has no more for this workspace now';
+  'waits until the file can be stored: the storage for the files of imports is full, or has no capacity left for this workspace';
 
 /** Reason for which such an import fails, even if it is the only one. */
 export const largerThanStorage = (sizeBytesMax: number): string =>

@@ -122,5 +122,5 @@ const unreadable = (file: string, found: string): AppError =>
   new AppError(
     'SPILL_UNREADABLE',
     `${file} cannot be read (${found}). It may contain acknowledged calls. Move it and its -wal ` +
-      `file to another folder and start again; to recover its calls: sqlite3 <file> .recover`,
+      `file to another folder and start again. To recover its calls, run sqlite3 <file> .recover`,
   );

@@ -22,7 +22,7 @@ export function portTaken({ owner, host, port }: WantedPort, cause?: unknown): A
 
 function whyNot({ owner, host, port }: WantedPort, code: unknown): string {
   const free = port > 50_000 ? port - 10_000 : port + 10_000;
-  const other = `choose another port: ${owner}_PORT=${free}`;
+  const other = `choose another port, such as ${owner}_PORT=${free}`;
   switch (code) {
     case 'EADDRINUSE':
       return `another process listens on ${host}:${port}; stop it, or ${other}`;
@@ -32,7 +32,7 @@ function whyNot({ owner, host, port }: WantedPort, code: unknown): string {
     case 'ENOTFOUND':
       return `${host} is no address of this machine; correct ${owner}_HOST`;
     default:
-      return `${host}:${port} cannot be listened on; look at ${owner}_HOST, or ${other}`;
+      return `${host}:${port} cannot be listened on; correct ${owner}_HOST, or ${other}`;
   }
 }
 

@@ -176,12 +176,12 @@ describe('GET /v1/customers/{id}/attributes', () => {
     [
       'ada@example.com',
       '',
-      'customer not found: no person has this id; to look up an email, send id_type=email',
+      'customer not found: no person has this id. To look up an email, send id_type=email',
     ],
     [
       `cio_${ADA}`,
       '',
-      'customer not found: no person has this id; to look up a svc_id, send id_type=svc_id',
+      'customer not found: no person has this id. To look up a svc_id, send id_type=svc_id',
     ],
     ['Ada 1+/x', '?id_type=email', 'customer not found: no person has this email'],
     ['a3ffffff', '?id_type=cio_id', 'customer not found: no person has this cio_id'],

@@ -147,17 +147,17 @@ test.each([
   [
     'client_certificate.certificate',
     { certificate: EXPIRED_CLIENT_CERTIFICATE },
-    'must not be expired: it was good until Feb  1 00:00:00 2020 GMT',
+    'must not be expired: it was valid until Feb  1 00:00:00 2020 GMT',
   ],
   [
     'client_certificate.certificate',
     { certificate: `${CLIENT_ONE_CERTIFICATE}${EXPIRED_CLIENT_CERTIFICATE}` },
-    'must not be expired: certificate 2',
+    'must not be expired (certificate 2)',
   ],
   [
     'client_certificate.certificate',
     { certificate: FUTURE_CLIENT_CERTIFICATE },
-    'must be good already',
+    'must be valid already',
   ],
   [
     'client_certificate.certificate',
