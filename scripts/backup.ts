@@ -93,7 +93,7 @@ async function backup(target: string): Promise<{ backup: string; has_keys: boole
     await rename(unfinished, target).catch((cause: Error) => {
       throw new AppError(
         'COMMAND_FAILED',
-        `${basename(target)} is there already: ${cause.message}`,
+        `${basename(target)} is there already (${cause.message}); name a new folder`,
         {
           cause,
         },

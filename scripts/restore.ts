@@ -46,7 +46,7 @@ async function restore(backup: string, directory: string): Promise<void> {
   if (format !== BACKUP_FORMAT)
     throw new AppError(
       'COMMAND_FAILED',
-      `${backup} has format ${format}; a newer version reads it`,
+      `${backup} has format ${format}; restore it with a newer version`,
     );
   await mkdir(directory, { recursive: true });
   const there = (await readdir(directory)).filter((name) => !OF_NO_DATA.has(name));
@@ -83,7 +83,7 @@ async function readManifest(backup: string): Promise<{ format: number }> {
   const text = await readFile(join(backup, MANIFEST), 'utf8').catch((cause: unknown) => {
     throw new AppError(
       'COMMAND_FAILED',
-      `${backup} is not a complete backup: it has no ${MANIFEST}`,
+      `${backup} is not a complete backup, as it has no ${MANIFEST}; name a folder that npm run backup made`,
       {
         cause,
       },

@@ -71,7 +71,8 @@ const database = createDatabase({
   poolMax: settings.DATABASE_POOL_MAX,
   statementMsMax: settings.API_STATEMENT_MS_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
-  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke'),
+  onError: (error) =>
+    logger.warn({ error }, 'a connection to Postgres broke; the process opens another one'),
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
@@ -191,7 +192,7 @@ const relay = createRelay({
   onFailure: ({ topic, outboxId, attempt }, error) =>
     logger.warn(
       { topic, outboxId, attempt, error },
-      'an outbox message could not be sent; it stays in the outbox',
+      'an outbox message could not be sent and is tried again; check the service that error names',
     ),
 });
 // Background work waits until the database was checked: its schema may be another version's.

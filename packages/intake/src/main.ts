@@ -80,7 +80,8 @@ const database = createDatabase({
   ...session,
   poolMax: 2,
   statementMsMax,
-  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke'),
+  onError: (error) =>
+    logger.warn({ error }, 'a connection to Postgres broke; the process opens another one'),
 });
 lifecycle.defer('database', () => database.destroy());
 const keys = new KeyRing();

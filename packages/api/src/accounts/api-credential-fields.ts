@@ -105,17 +105,20 @@ export const newCredentialInput = z
     const refuse = (field: string, message: string): void =>
       context.addIssue({ code: 'custom', path: [field], message });
     if (isServiceAccount && given.environment_id !== undefined)
-      refuse('environment_id', 'is not for a service account, which belongs to the whole account');
+      refuse(
+        'environment_id',
+        'is not for a service account, which belongs to the whole account; leave it out',
+      );
     if (!isServiceAccount && given.environment_id === undefined)
       refuse('environment_id', `is needed for the type ${given.type}`);
     for (const field of ['role', 'scopes'] as const) {
       if (!isServiceAccount && given[field] !== undefined)
-        refuse(field, 'is for the type service_account only');
+        refuse(field, 'is for the type service_account only; leave it out');
     }
     // Write keys of Pipelines and Track are in pages and apps, which have every address, and only write.
     for (const field of ['ip_allowlist', 'read_only'] as const) {
       if (!isServiceAccount && given.type !== 'app' && given[field] !== undefined)
-        refuse(field, 'is for the types service_account and app only');
+        refuse(field, 'is for the types service_account and app only; leave it out');
     }
   })
   .meta({

@@ -126,7 +126,7 @@ export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEf
       const wanted = words.filter((word) => word !== 'read_only');
       const unknown = wanted.filter((word) => !caller.scopes.includes(word));
       if (unknown.length > 0) {
-        const message = `scope has values that the token does not have: ${unknown.join(' ')}`;
+        const message = `scope has values that the token does not have (${unknown.join(' ')}); leave them out`;
         return sendProblem(request, reply, {
           code: 'invalid_request',
           message,

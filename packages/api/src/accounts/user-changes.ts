@@ -174,7 +174,10 @@ const refusedField = (field: string, message: string): Problem =>
   ]);
 
 const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
-  email_taken: refusedField('email', 'belongs to a user of this account already'),
+  email_taken: refusedField(
+    'email',
+    'belongs to a user of this account already; send another address',
+  ),
   no_workspace: refusedField('environment_ids', 'must be workspaces of the account'),
   last_admin: {
     code: 'conflict',
@@ -192,7 +195,7 @@ const REFUSALS: Readonly<Record<UserRefusal, Problem>> = {
 const OF_DEMO: Problem = {
   code: 'forbidden',
   message:
-    'the demo, which everybody may open, lets only users with a mailed code change its users',
+    'the demo, which everybody may open, lets only users with a mailed code change its users; sign in with one',
 };
 
 const OWN_FACTOR: Problem = {

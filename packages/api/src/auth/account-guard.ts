@@ -111,7 +111,7 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     recordMisuse(database, request, caller, now()).catch((error: unknown) =>
       request.log.warn(
         { error },
-        'the use of a token on another account could not be recorded in its audit log',
+        'the use of a token on another account could not be recorded in its audit log; check that Postgres answers',
       ),
     );
   };

@@ -128,5 +128,6 @@ export const LINK_OVER: Problem = {
 
 const NOT_IN_PORTAL: Problem = {
   code: 'forbidden',
-  message: 'the portal opens only the webhooks of its link',
+  message:
+    'the portal opens only the webhooks of its link; ask the sender of the link for another one',
 };

@@ -62,7 +62,7 @@ export class RefusedCredentials {
     this.#unloggedCount = 0;
     this.#options.logger.warn(
       { reason, address: request.ip, hint: text?.slice(-HINT_LENGTH), refusedCount },
-      'the API refused credentials; hint has the end of the last one',
+      'the API refused credentials; find their sender by address and by hint, the end of the last one',
     );
   }
 
@@ -89,7 +89,7 @@ export class RefusedCredentials {
     this.note(request, 'too_many', text);
     return sendProblem(request, reply, {
       code: 'rate_limited',
-      message: `too many wrong tokens from this address; ${this.#options.countMax} a minute are answered`,
+      message: `too many wrong tokens from this address; ${this.#options.countMax} a minute are answered, so try again in a minute`,
       retryAfterSeconds,
     });
   }

@@ -162,7 +162,8 @@ const NO_DEVICE: Problem = {
     {
       field: 'code',
       reason: 'invalid',
-      message: 'no program waits with this code: wrong, used, or older than 10 minutes',
+      message:
+        'no program waits with this code, which is wrong, used, or older than 10 minutes; begin the login again',
       source: { pointer: '/code' },
     },
   ]),

@@ -174,7 +174,10 @@ const notYet = (
   extensions: { error, interval: intervalSeconds },
 });
 
-const DENIED = refusedWith('access_denied', 'the user did not let the program in');
+const DENIED = refusedWith(
+  'access_denied',
+  'the user did not let the program in; begin again to ask once more',
+);
 
 const OVER = refusedWith(
   'expired_token',

@@ -58,7 +58,10 @@ export function registerDocsPages(app: ApiServer, directory: string): void {
     try {
       return (read ??= readDocumentation(directory));
     } catch (error) {
-      app.log.warn({ error }, 'the documentation could not be read; its pages answer 503');
+      app.log.warn(
+        { error },
+        'the documentation could not be read; its pages answer 503 until node scripts/build-console.mjs has built it',
+      );
       return undefined;
     }
   };

@@ -168,7 +168,10 @@ export function registerSignIn(
   function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
     recordFailedSignIn(database, user, 'mailed_code', callOf(request), now()).catch(
       (error: unknown) =>
-        request.log.warn({ error }, 'a failed sign-in could not be recorded in the audit log'),
+        request.log.warn(
+          { error },
+          'a failed sign-in could not be recorded in the audit log; check that Postgres answers',
+        ),
     );
   }
 }
@@ -191,7 +194,8 @@ const DEMO_BY_BUTTON: Problem = {
 
 const INVALID_TOKEN: Problem = {
   code: 'unauthorized',
-  message: 'the token is not in force: a token of a service account begins with sa_',
+  message:
+    'the token is not in force; use another token of a service account, which begins with sa_',
 };
 
 const TOKEN_FROM_ELSEWHERE: Problem = {

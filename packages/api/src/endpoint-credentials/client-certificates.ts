@@ -113,7 +113,7 @@ export function whyNoTls(certificate: string, privateKey: string): string | unde
     return undefined;
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    return `cannot be used for TLS (${code.slice(0, FAULT_LENGTH_MAX)})`;
+    return `cannot be used for TLS (${code.slice(0, FAULT_LENGTH_MAX)}); send another certificate`;
   }
 }
 

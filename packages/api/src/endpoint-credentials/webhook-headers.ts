@@ -140,7 +140,7 @@ function whyNoHeader(lowerCase: string, value: string): string | undefined {
     RESERVED_HEADERS.has(lowerCase) ||
     RESERVED_PREFIXES.some((prefix) => lowerCase.startsWith(prefix))
   )
-    return 'is sent by the service itself';
+    return 'is sent by the service itself; leave it out';
   if (value.startsWith(HIDDEN))
     return 'is the hint that is shown in place of the value; send the value, or leave out `headers` to keep all of them';
   if (value.length > HEADER_VALUE_LENGTH_MAX)

@@ -69,7 +69,7 @@ export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined)
       // The change is made; its answer must not report a failure.
       request.log.error(
         { error },
-        'a change could not be noted for reads of the replica; its caller may read the state before it',
+        'a change could not be noted for reads of the replica; its caller may read the former state until the replica has it',
       );
     }
     return payload;

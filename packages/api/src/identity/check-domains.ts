@@ -65,7 +65,10 @@ async function checkDomain(effects: DomainCheckEffects, due: DueDomain): Promise
   try {
     texts = await effects.readTextRecords(domainRecordName(domain));
   } catch (error) {
-    logger.warn({ error, accountId, domain }, 'an email domain could not be proved again');
+    logger.warn(
+      { error, accountId, domain },
+      'an email domain could not be proved again; it stays, and the API tries again in an hour',
+    );
     return;
   }
   const recordText = [due.recordText, current].find(
@@ -76,7 +79,7 @@ async function checkDomain(effects: DomainCheckEffects, due: DueDomain): Promise
   logger.warn(
     { accountId, domain },
     isOut
-      ? 'an email domain was taken out: its TXT record is gone'
-      : 'the TXT record of an email domain is missing; the domain is taken out if it is missing tomorrow too',
+      ? 'an email domain was taken out: its TXT record is gone. An account_admin sets the record and adds the domain again'
+      : 'the TXT record of an email domain is missing; an account_admin sets it again, or the domain is taken out tomorrow',
   );
 }

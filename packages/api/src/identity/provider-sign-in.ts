@@ -236,7 +236,7 @@ export function registerProviderSignIn(
   ): Promise<FastifyReply> {
     request.log.warn(
       { accountId, reason },
-      'a sign-in by an identity provider was refused; reason names the rule',
+      'a sign-in by an identity provider was refused; reason names the rule, and the answer has the remedy',
     );
     if (userId !== undefined)
       await recordFailedSignIn(database, { accountId, userId }, 'provider', callOf(request), now());
@@ -252,7 +252,7 @@ export function registerProviderSignIn(
     const { outcome, detail } = failure;
     request.log.warn(
       { accountId, outcome, detail },
-      'a sign-in by an identity provider failed; outcome and detail have the reason',
+      'a sign-in by an identity provider failed; outcome and detail have the reason. Correct its settings unless it is away',
     );
     if (failure.outcome === 'away') return sendProblem(request, reply, AWAY);
     const why = failure.error === null ? '' : ` (${failure.error})`;

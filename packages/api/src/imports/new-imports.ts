@@ -165,7 +165,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
       await deleteImport(database, upload, changeOriginOf(request), now()).catch((error: unknown) =>
         request.log.warn(
           { error, importId: upload.importId },
-          'the file of a refused upload could not be deleted and stays stored',
+          'the file of a refused upload could not be deleted and stays stored; cancel the import to free the storage',
         ),
       );
     };

@@ -136,7 +136,7 @@ async function keepFile(
     const flush = async (): Promise<void> => {
       if (collectedSizeBytes === 0) return;
       const outcome = await port.keep(made, Buffer.concat(collected));
-      if (outcome === 'ended') throw refused('the import has ended');
+      if (outcome === 'ended') throw refused('the import has ended; create another one');
       if (outcome === 'no_room')
         throw new RequestRefused(withoutCapacity(port.unfinishedSizeBytesMax));
       if (outcome === 'no_storage')

@@ -273,7 +273,8 @@ function sendOtherType(request: FastifyRequest, reply: FastifyReply): FastifyRep
       {
         field: 'filter',
         reason: 'invalid',
-        message: 'filter has a type_id that is not the object_type_id of the call',
+        message:
+          'filter has a type_id that is not the object_type_id of the call; send the same one',
         source: { pointer: '/filter' },
       },
     ]),

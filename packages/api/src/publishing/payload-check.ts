@@ -62,7 +62,7 @@ export function registerPayloadCheck(
       if (stored === undefined) return sendProblem(request, reply, notFound('the event type was'));
       const errors =
         stored && stored.isArchived
-          ? [{ pointer: '', message: 'is of an archived event type' }]
+          ? [{ pointer: '', message: 'is of an archived event type; restore the type first' }]
           : violationsOf(stored ? stored.schema : draft, payload);
       return reply.send({
         fits: errors.length === 0,
@@ -84,6 +84,6 @@ function violationsOf(schema: string | null, payload: JsonObject): Violation[] {
     case 'invalid':
       return [...checked.violations];
     case 'too_complex':
-      return [{ pointer: '', message: 'is too much work to check' }];
+      return [{ pointer: '', message: 'is too much work to check; send a smaller one' }];
   }
 }

@@ -107,7 +107,11 @@ export function registerAddons(
       const sold = new Set(catalogue.addons.map(({ sku }) => sku));
       for (const [index, sku] of skus.entries())
         if (!sold.has(sku))
-          throw refusedField(`skus.add.${index}`, 'unsupported', 'is not a price of an add-on');
+          throw refusedField(
+            `skus.add.${index}`,
+            'unsupported',
+            'must be a price of an add-on in the catalogue',
+          );
       const [first, second] = findTwoPrices(catalogue, skus) ?? [];
       if (first !== undefined && second !== undefined) {
         const field = `skus.add.${skus.indexOf(second)}`;

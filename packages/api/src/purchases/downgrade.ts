@@ -74,7 +74,7 @@ export function registerDowngrade(
         throw new RequestRefused({
           code: 'plan_transition_not_allowed',
           message:
-            'only an Essentials trial without a checkout in progress can move to the Builder plan',
+            'only an Essentials trial without a checkout in progress can move to the Builder plan; choose another plan',
         });
       return reply.send(undefined);
     },

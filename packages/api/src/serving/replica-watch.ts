@@ -99,7 +99,11 @@ export class ReplicaWatch {
     this.#told = told;
     const { logger, stalenessMsMax } = this.#options;
     if (isRead) logger.info({ stalenessMsMax }, 'the replica is read');
-    else logger.warn({ stalenessMsMax }, `the replica ${this.describe()}; the primary is read`);
+    else
+      logger.warn(
+        { stalenessMsMax },
+        `the replica ${this.describe()}; check the replica. The primary is read meanwhile`,
+      );
   }
 }
 

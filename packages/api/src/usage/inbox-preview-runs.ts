@@ -92,7 +92,7 @@ export function registerInboxPreviewRuns(
       ]);
       if (!ownsEnvironment) throw environmentNotOwned();
       if (userId !== null && !hasUser)
-        throw refusedField('user_id', 'invalid', 'is not a user of the account');
+        throw refusedField('user_id', 'invalid', 'must be the id of a user of the account');
       const outcome = await recordPreviewRun(effects, {
         accountId,
         previewJobId,
@@ -162,7 +162,7 @@ export function registerInboxPreviewRuns(
         case 'conflict':
           throw new RequestRefused({
             code: 'conflict',
-            message: `this job was refunded with a quantity of ${outcome.run.refunded}`,
+            message: `this job was refunded with a quantity of ${outcome.run.refunded}; send that quantity, or read the run`,
           });
         case 'too-much':
           throw refusedField(
@@ -181,12 +181,12 @@ export function registerInboxPreviewRuns(
 export const environmentNotOwned = (): RequestRefused =>
   new RequestRefused({
     code: 'environment_not_owned',
-    message: 'environment_id is not a workspace of the account',
+    message: 'environment_id must be the id of a workspace of the account',
     details: [
       {
         field: 'environment_id',
         reason: 'invalid',
-        message: 'environment_id is not a workspace of the account',
+        message: 'environment_id must be the id of a workspace of the account',
       },
     ],
   });

@@ -55,7 +55,7 @@ const logged = z.object({
 });
 
 const SKIP_REFUSALS = {
-  not_failing: 'the first delivery has not failed, so it cannot be skipped',
+  not_failing: 'the first delivery has not failed, so it cannot be skipped; wait for its attempt',
   not_head: 'another delivery is the first one; read the state again',
   in_progress: 'the first delivery is being attempted; try again when that attempt has ended',
 } as const;

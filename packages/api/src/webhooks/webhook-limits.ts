@@ -42,10 +42,18 @@ export function changesBeyondApplication(
 ): Problem | undefined {
   if (applicationId === null) return undefined;
   const given = NOT_OF_APPLICATIONS.find((field) => body[field] === true);
-  const message = 'is not for endpoints of applications, which receive only their own messages';
-  if (given) return refused(given, `${given} ${message}`);
+  if (given)
+    return refused(
+      given,
+      `${given} is not for endpoints of applications, which receive only their own messages; leave it out`,
+    );
   const beyond = body.events?.find((each) => !ENDPOINT_EVENTS.includes(each));
-  return beyond === undefined ? undefined : refused('events', `events ${message}`);
+  return beyond === undefined
+    ? undefined
+    : refused(
+        'events',
+        `events must be ${ENDPOINT_EVENTS.join(', ')} for endpoints of applications, which receive only their own messages`,
+      );
 }
 
 /**
@@ -94,7 +102,7 @@ const fieldsOfWorkspace = ({ applicationId }: PortalGrant) =>
     : OF_THE_WORKSPACE.filter((field) => field !== 'event_names');
 
 const ofTheWorkspace = (field: string): Problem =>
-  refused(field, `${field} is set by the workspace, and not in the portal`);
+  refused(field, `${field} is set by the workspace, and not in the portal; leave it out`);
 
 const refused = (field: string, message: string): Problem =>
   invalidRequest([{ field, reason: 'not_allowed', message, source: { pointer: `/${field}` } }]);

@@ -119,7 +119,8 @@ export function registerWebhookSecrets(
     };
     return [current, following];
   };
-  const NO_ROTATION = 'no rotation is under way, so there is no next secret';
+  const NO_ROTATION =
+    'no rotation is under way, so there is no next secret; begin a rotation first';
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/secrets',

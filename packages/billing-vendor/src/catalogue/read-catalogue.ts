@@ -23,7 +23,7 @@ export function parseCatalogue(given: unknown, source = 'the built-in catalogue'
   if (parsed.success) return parsed.data;
   throw new AppError(
     'CONFIG_INVALID',
-    `${source} cannot be used: ${describeProblems(parsed.error)}`,
+    `${source} cannot be used; correct these problems. ${describeProblems(parsed.error)}`,
   );
 }
 

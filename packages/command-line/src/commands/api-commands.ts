@@ -42,13 +42,21 @@ export function addApiCommand({ program, terminal, api, accountApi }: ApiContext
 async function readJson(data: string): Promise<JsonObject> {
   const text = data.startsWith('@')
     ? await readFile(data.slice(1), 'utf8').catch((cause: unknown) => {
-        throw new AppError('COMMAND_FAILED', `${data.slice(1)}: ${reasonOf(cause)}`, { cause });
+        throw new AppError(
+          'COMMAND_FAILED',
+          `${data.slice(1)} cannot be read (${reasonOf(cause)}); name a file that you may read`,
+          { cause },
+        );
       })
     : data;
   try {
     return JSON.parse(text) as JsonObject;
   } catch (cause) {
-    throw new AppError('COMMAND_MISUSED', `--data is not JSON: ${reasonOf(cause)}`, { cause });
+    throw new AppError(
+      'COMMAND_MISUSED',
+      `--data is not JSON (${reasonOf(cause)}); give a JSON object, or @FILE that has one`,
+      { cause },
+    );
   }
 }
 

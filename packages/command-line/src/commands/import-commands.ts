@@ -120,7 +120,11 @@ async function sendFile(
   const size = await stat(file).then(
     ({ size: bytes }) => bytes,
     (cause: unknown) => {
-      throw new AppError('COMMAND_FAILED', `${file} cannot be read: ${reasonOf(cause)}`, { cause });
+      throw new AppError(
+        'COMMAND_FAILED',
+        `${file} cannot be read (${reasonOf(cause)}); name a file that you may read`,
+        { cause },
+      );
     },
   );
   const boundary = `sluice-${randomUUID()}`;

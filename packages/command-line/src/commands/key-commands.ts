@@ -50,7 +50,7 @@ export function addKeyCommands({
       if (type !== 'service_account' && workspace === undefined)
         throw new AppError(
           'COMMAND_MISUSED',
-          `a key of type ${type} is of a workspace: --workspace <id>`,
+          `a key of type ${type} belongs to a workspace; name it with --workspace <id>`,
         );
       const more = {
         ...(workspace !== undefined && { environment_id: workspace }),

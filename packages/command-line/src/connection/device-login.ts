@@ -66,7 +66,10 @@ export async function loginByCode(deps: DeviceLoginDependencies): Promise<Device
   for (;;) {
     await deps.pause(intervalSeconds * 1_000);
     if (deps.signal.aborted)
-      throw new AppError('COMMAND_FAILED', 'stopped before a user had decided');
+      throw new AppError(
+        'COMMAND_FAILED',
+        'stopped before a user had decided; run sluice login again',
+      );
     const { status, body } = await post(deps, '/v1/device_logins/token', {
       device_code: login.device_code,
     });
@@ -109,7 +112,11 @@ async function post(
     });
     return { status: answer.status, body: (await answer.json()) as Answer };
   } catch (cause) {
-    if (signal.aborted) throw new AppError('COMMAND_FAILED', 'stopped before the API had answered');
+    if (signal.aborted)
+      throw new AppError(
+        'COMMAND_FAILED',
+        'stopped before the API had answered; run the command again',
+      );
     throw new AppError(
       'COMMAND_NOT_REACHED',
       `the API at ${apiUrl} does not answer (${reasonOf(cause)}); is --api-url (SLUICE_API_URL) right?`,
@@ -121,5 +128,5 @@ async function post(
 const refused = ({ error, message }: Failure): AppError =>
   new AppError(
     error === 'access_denied' ? 'COMMAND_NOT_ALLOWED' : 'COMMAND_FAILED',
-    message ?? 'the API refused without a reason',
+    message ?? 'the API refused without a reason; is --api-url (SLUICE_API_URL) right?',
   );

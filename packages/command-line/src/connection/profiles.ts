@@ -44,18 +44,21 @@ export function readProfiles(file: string): Profiles {
     text = readFileSync(file, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw new AppError('COMMAND_MISUSED', `${file} cannot be read: ${reasonOf(error)}`);
+    throw new AppError(
+      'COMMAND_MISUSED',
+      `${file} cannot be read (${reasonOf(error)}); correct its rights`,
+    );
   }
   if ((statSync(file).mode & OTHERS) !== 0)
     throw new AppError(
       'COMMAND_MISUSED',
-      `other users can read the keys in ${file}: chmod 600 ${file}`,
+      `other users can read the keys in ${file}; run chmod 600 ${file}`,
     );
   const parsed = parse(text);
   if (parsed === undefined)
     throw new AppError(
       'COMMAND_MISUSED',
-      `${file} is no JSON object of profiles; each has of ${MEMBERS.join(', ')}`,
+      `${file} is no JSON object of profiles. Correct it; a profile may have ${MEMBERS.join(', ')}`,
     );
   return parsed;
 }

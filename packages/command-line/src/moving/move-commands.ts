@@ -104,7 +104,11 @@ function readerOf(
   tokenVariable: string,
 ): ReadSource {
   const base = URL.parse(from)?.href.replace(/\/$/, '');
-  if (base === undefined) throw new AppError('COMMAND_MISUSED', '--from is no address');
+  if (base === undefined)
+    throw new AppError(
+      'COMMAND_MISUSED',
+      '--from is no address; give a URL such as https://api.eu.svix.com',
+    );
   if (!/^[\x21-\x7e]+$/.test(fromToken))
     throw new AppError('COMMAND_MISUSED', `give its token by --from-token (${tokenVariable})`);
   return async (path) => {
@@ -113,19 +117,30 @@ function readerOf(
         headers: { authorization: `Bearer ${fromToken}`, accept: 'application/json' },
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
       }).catch((cause: unknown) => {
-        throw new AppError('COMMAND_NOT_REACHED', `no answer of ${base}: ${reasonOf(cause)}`, {
-          cause,
-        });
+        throw new AppError(
+          'COMMAND_NOT_REACHED',
+          `no answer of ${base} (${reasonOf(cause)}); is --from right?`,
+          {
+            cause,
+          },
+        );
       });
       if (answer.ok) return await objectIn(answer, `${base}${path}`);
       await answer.body?.cancel();
       const { status } = answer;
       if (status === 401 || status === 403)
-        throw new AppError('COMMAND_NOT_ALLOWED', `${base} refuses the token with ${status}`);
+        throw new AppError(
+          'COMMAND_NOT_ALLOWED',
+          `${base} refuses the token with ${status}; is --from-token (${tokenVariable}) right?`,
+        );
       if (status !== 429 || attempt === ATTEMPTS_MAX)
-        throw new AppError('COMMAND_FAILED', `${base}${path} answers ${status}`, {
-          cause: new Error(`status ${status}`),
-        });
+        throw new AppError(
+          'COMMAND_FAILED',
+          `${base}${path} answers ${status}; check --from, then run the command again`,
+          {
+            cause: new Error(`status ${status}`),
+          },
+        );
       await pause(waitSecondsOf(answer) * 1_000);
     }
   };
@@ -134,9 +149,13 @@ function readerOf(
 async function objectIn(answer: Response, url: string): Promise<JsonObject> {
   const body: unknown = await answer.json().catch(() => undefined);
   if (isJsonObject(body)) return body;
-  throw new AppError('COMMAND_FAILED', `${url} does not answer with a JSON object`, {
-    cause: new Error('not an object'),
-  });
+  throw new AppError(
+    'COMMAND_FAILED',
+    `${url} does not answer with a JSON object; is --from the API of this product?`,
+    {
+      cause: new Error('not an object'),
+    },
+  );
 }
 
 function waitSecondsOf({ headers }: Response): number {

@@ -31,7 +31,11 @@ export const textOf = (value: Json | undefined): string | undefined =>
 /** @throws AppError COMMAND_FAILED if the other product has left it out. */
 export function neededText(value: Json | undefined, what: string): string {
   const text = textOf(value);
-  if (text === undefined) throw new AppError('COMMAND_FAILED', `an answer has no ${what}`);
+  if (text === undefined)
+    throw new AppError(
+      'COMMAND_FAILED',
+      `an answer has no ${what}; check that --from is the API of this product`,
+    );
   return text;
 }
 

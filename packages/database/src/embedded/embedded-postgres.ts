@@ -107,7 +107,7 @@ export async function startEmbeddedPostgres(
     if (!isPortTaken || attempt === PORT_ATTEMPTS_MAX) {
       throw new AppError(
         'DATABASE_START_FAILED',
-        `Postgres did not start (its log is ${logFile}):\n${words}`,
+        `Postgres did not start (its log is ${logFile}). Correct the cause, then start again:\n${words}`,
       );
     }
   }

@@ -50,9 +50,13 @@ export async function locatePostgresBinaries(
     }
   }
   const { output } = await runAs(account, join(source.native, 'bin', 'postgres'), ['--version']);
-  throw new AppError('DATABASE_START_FAILED', `Postgres' programs cannot be run: ${output}`, {
-    cause: lastFailure,
-  });
+  throw new AppError(
+    'DATABASE_START_FAILED',
+    `Postgres' programs cannot be run (${output}); set DATABASE_URL to a Postgres of your own`,
+    {
+      cause: lastFailure,
+    },
+  );
 }
 
 function findPackage(): { directory: string; native: string; version: string } {

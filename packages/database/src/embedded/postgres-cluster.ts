@@ -144,7 +144,10 @@ async function createCluster(options: ClusterOptions): Promise<string> {
       ...['--no-instructions', ...(durability === 'none' ? ['--no-sync'] : [])],
     ]);
     if (exitCode !== 0)
-      throw new AppError('DATABASE_START_FAILED', `initdb failed:\n${lastLines(output)}`);
+      throw new AppError(
+        'DATABASE_START_FAILED',
+        `initdb failed. Correct the cause, then start again:\n${lastLines(output)}`,
+      );
   } catch (error) {
     await removeFollowing(unfinished);
     throw error;

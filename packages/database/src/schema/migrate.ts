@@ -208,7 +208,7 @@ export async function migrate(
     throw new AppError(
       'MIGRATION_MISMATCH',
       failed
-        ? `migration ${failed.migrationName} failed: ${reason}`
+        ? `migration ${failed.migrationName} failed (${reason}); correct the cause, then run npm run migrate again`
         : `this version cannot use the database (${reason}); ${isPermission(error) ? 'let the user of DATABASE_URL own the database (alter database … owner to …)' : 'if a newer version migrated it, start that version'}`,
       { cause: error },
     );

@@ -146,7 +146,7 @@ function refuseExcess(
   set.addIssue(operation, {
     code: 'too_large',
     field: 'attributes',
-    message: `The person has 300 ${what}, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
+    message: `The person has 300 ${what}, the most there can be: ${refused.length} new ones were left out, the first is "${first}". Remove others first.`,
     sample: first,
   });
   set.addActivity(person, operation, 'failed_attribute_change', first, {

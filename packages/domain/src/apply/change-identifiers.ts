@@ -103,7 +103,7 @@ function refuseSuppressed(
   set.addIssue(operation, {
     code: 'suppressed',
     field: kind,
-    message: `The ${kind} "${value}" is suppressed; it was left out.`,
+    message: `The ${kind} "${value}" is suppressed; it was left out. Unsuppress its person first.`,
     sample: value,
   });
 }
@@ -136,7 +136,7 @@ function refuseOwned(
   set.addIssue(operation, {
     code: 'identifier_conflict',
     field: kind,
-    message: `The ${kind} "${value}" belongs to ${describePerson(owner)}; ${describePerson(person)} was not given it.`,
+    message: `The ${kind} "${value}" belongs to ${describePerson(owner)}; ${describePerson(person)} was not given it. Merge the two if they are one person.`,
     sample: value,
   });
   addFailure(set, operation, person, kind, value, { belongs_to: svcId(owner.personId) });

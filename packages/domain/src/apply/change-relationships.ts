@@ -145,7 +145,7 @@ function recordNotFound(set: WorkingSet, operation: Operation, identifier: Objec
   set.addIssue(operation, {
     code: 'object_not_found',
     field: isSvcId ? 'svc_object_id' : 'object_id',
-    message: `No object has the ${name}, so the call has no effect.`,
+    message: `No object has the ${name}, so the call has no effect. Check the id, or identify the object first.`,
     sample: isSvcId ? identifier.svcObjectId : identifier.objectId,
   });
 }
@@ -196,7 +196,7 @@ function refuseExcess(set: WorkingSet, operation: Operation, refused: readonly s
   set.addIssue(operation, {
     code: 'too_large',
     field: 'relationship_attributes',
-    message: `The relationship has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
+    message: `The relationship has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}". Remove others first.`,
     sample: first,
   });
 }

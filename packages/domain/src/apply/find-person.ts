@@ -58,7 +58,7 @@ export function recordSuppressed(
   set.addIssue(operation, {
     code: 'suppressed',
     field: kind,
-    message: `The ${kind} "${value}" is suppressed; the call was ignored.`,
+    message: `The ${kind} "${value}" is suppressed; the call was ignored. Unsuppress its person to accept calls.`,
     sample: value,
   });
 }
@@ -72,7 +72,7 @@ export function recordNotFound(
   set.addIssue(operation, {
     code: 'person_not_found',
     field: kind,
-    message: `No person has the ${kind} "${value}", so the call has no effect.`,
+    message: `No person has the ${kind} "${value}", so the call has no effect. Check it, or identify the person first.`,
     sample: value,
   });
 }

@@ -160,7 +160,7 @@ function refuseExcess(
   set.addIssue(operation, {
     code: 'too_large',
     field: what,
-    message: `Of an anonymous visitor, ${bounds} are kept: ${refused.length} ${what} were left out, the first is "${first}".`,
+    message: `Of an anonymous visitor, ${bounds} are kept: ${refused.length} ${what} were left out, the first is "${first}". Send fewer.`,
     sample: first,
   });
 }

@@ -89,7 +89,7 @@ export function unsubscribeDelivery(set: WorkingSet, operation: UnsubscribeDeliv
     set.addIssue(operation, {
       code: 'person_not_found',
       field: 'delivery_id',
-      message: `No person is known for the delivery "${deliveryId}"; no person was unsubscribed.`,
+      message: `No person is known for the delivery "${deliveryId}"; no person was unsubscribed. Check the id.`,
       sample: deliveryId,
     });
   }

@@ -49,7 +49,7 @@ function addAnonymousEvent(set: WorkingSet, operation: TrackEvent, anonymousId: 
     set.addIssue(operation, {
       code: 'suppressed',
       field: 'anonymous_id',
-      message: `The anonymous id "${anonymousId}" is suppressed; the event was ignored.`,
+      message: `The anonymous id "${anonymousId}" is suppressed; the event was ignored. Unsuppress its person to accept events.`,
       sample: anonymousId,
     });
     return;

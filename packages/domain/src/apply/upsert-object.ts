@@ -52,7 +52,7 @@ function changeAttributes(
     set.addIssue(operation, {
       code: 'too_large',
       field: 'attributes',
-      message: `The object has 300 attributes, the most there can be: ${merge.refused.length} new ones were left out, the first is "${first}".`,
+      message: `The object has 300 attributes, the most there can be: ${merge.refused.length} new ones were left out, the first is "${first}". Remove others first.`,
       sample: first,
     });
   }

@@ -55,7 +55,7 @@ export function attachAnonymousId(
     set.addIssue(operation, {
       code: 'identifier_conflict',
       field: 'anonymous_id',
-      message: `The anonymous id "${anonymousId}" belongs to ${describePerson(owner.person)}; ${describePerson(person)} was not given it.`,
+      message: `The anonymous id "${anonymousId}" belongs to ${describePerson(owner.person)}; ${describePerson(person)} was not given it. Merge the two if they are one person.`,
       sample: anonymousId,
     });
     return changes;

@@ -23,9 +23,9 @@ export const declineMessage = (declineCode: string | null): string =>
 
 /** For endings in which no card was refused. */
 export const FAILURE_MESSAGES = {
-  expired: 'The purchase was not paid in time.',
-  noSubscription: 'The account has no subscription to add to.',
-  setAside: 'The purchase could not be completed.',
+  expired: 'The purchase was not paid in time. Buy again.',
+  noSubscription: 'The account has no subscription to add to. Buy a plan first.',
+  setAside: 'The purchase could not be completed. Buy again.',
 } as const;
 
 /**
@@ -33,15 +33,17 @@ export const FAILURE_MESSAGES = {
  * provider's code.
  */
 const CHECKOUT_REFUSALS = {
-  amount_changed: 'The amount is not the one that was shown; the account was not charged.',
+  amount_changed:
+    'The amount is not the one that was shown; the account was not charged. Buy again at the new amount.',
   unknown_subscription_item:
-    "The account's subscription has an item that is not sold here, and would be charged beside this plan; the account was not charged.",
+    "The account's subscription has an item that is not sold here, and would be charged beside this plan; the account was not charged. Ask the operator.",
   addons_of_other_cycle:
-    "The account's add-ons are billed on another cycle than this plan; the account was not charged.",
+    "The account's add-ons are billed on another cycle than this plan; the account was not charged. Choose a plan of their cycle.",
   unknown_addon_held:
-    'The account has an add-on at a price that is not sold here any more, so it may be this add-on; the account was not charged.',
+    'The account has an add-on at a price that is not sold here any more, so it may be this add-on; the account was not charged. Ask the operator.',
   // The payment provider's own word.
-  coupon_expired: 'The coupon is used up or has expired; the account was not charged.',
+  coupon_expired:
+    'The coupon is used up or has expired; the account was not charged. Buy without it, or with another one.',
   payment_past_due:
     "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. The account was not charged.",
   payment_pending:

@@ -142,7 +142,7 @@ function checkRecord(draft: CallDraft, { names }: ImportColumns, record: readonl
   for (let index = 0; index < record.length; index++) {
     const cell = record[index];
     if (names[index] || isAbsent(cell)) continue;
-    const message = `cell ${index + 1} has a value, and the first line no name for its column`;
+    const message = `cell ${index + 1} has a value, but its column has no name in the first line; add the name, or empty the cell`;
     draft.refuse('invalid', null, message, cell);
     break;
   }

@@ -54,8 +54,8 @@ export const WAITS_FOR_STORAGE =
 
 /** Reason for which such an import fails, even if it is the only one. */
 export const largerThanStorage = (sizeBytesMax: number): string =>
-  `the file is larger than the share of a workspace in the ${sizeBytesMax} bytes of storage for the files of imports`;
+  `the file is larger than the share of a workspace in the ${sizeBytesMax} bytes of storage for the files of imports; split it`;
 
 /** Why such an import fails, though all other files went. */
 export const largerThanCapacity = (sizeBytesMax: number): string =>
-  `the file is larger than the ${sizeBytesMax} bytes that the workspace's imports may have together`;
+  `the file is larger than the ${sizeBytesMax} bytes that the workspace's imports may have together; split it`;

@@ -252,7 +252,7 @@ function readPhone(draft: CallDraft, value: unknown, field: string): string | un
     draft.refuse(
       'unsupported',
       field,
-      `${field} does not identify people in this workspace`,
+      `${field} does not identify people in this workspace; send an id, an email or a svc_id`,
       phone,
     );
   } else if (!isPhone(phone)) {

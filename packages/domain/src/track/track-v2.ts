@@ -133,7 +133,7 @@ function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): v
       return;
     }
     default:
-      refuseAction(draft, 'a person', action);
+      refuseAction(draft, 'a person', PERSON_ACTIONS, action);
   }
 }
 
@@ -226,7 +226,7 @@ function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): v
       return;
     }
     default:
-      refuseAction(draft, 'an object', action);
+      refuseAction(draft, 'an object', OBJECT_ACTIONS, action);
   }
 }
 
@@ -242,7 +242,7 @@ function readObjectIdentify(draft: CallDraft, body: JsonObject): void {
 
 /** A delivery is reported about by the device that got it, so the channel is push. */
 function readDeliveryEntity(draft: CallDraft, action: string, body: JsonObject): void {
-  if (action !== 'event') return refuseAction(draft, 'a delivery', action);
+  if (action !== 'event') return refuseAction(draft, 'a delivery', 'event', action);
   const { identifiers } = body;
   const attributes = readAttributesObject(draft, body);
   takeMetric(draft, {
@@ -283,6 +283,14 @@ function verbOf(action: string): 'add' | 'delete' {
   return action === 'add_relationships' ? 'add' : 'delete';
 }
 
-function refuseAction(draft: CallDraft, subject: string, action: string): void {
-  draft.refuse('unsupported', 'action', `action is not an action of ${subject}`, action);
+/** The cases of the switches above, for the message. */
+const PERSON_ACTIONS =
+  'identify, event, page, screen, viewed_content, clicked_content, add_relationships, delete_relationships, merge, delete, ' +
+  'suppress, unsuppress, add_device or delete_device';
+const OBJECT_ACTIONS =
+  'identify, identify_anonymous, delete, add_relationships or delete_relationships';
+
+function refuseAction(draft: CallDraft, subject: string, actions: string, action: string): void {
+  const message = `action is not an action of ${subject}; send ${actions}`;
+  draft.refuse('unsupported', 'action', message, action);
 }

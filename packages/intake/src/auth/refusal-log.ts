@@ -18,7 +18,7 @@ export function startRefusalLog(
     if (summary !== undefined)
       logger.warn(
         { refusedCount: summary.count, ...summary.last },
-        'calls with unknown API keys were not stored; permissive mode answered 200. The fields describe the last call',
+        'calls with unknown API keys were not stored; permissive mode answered 200. The fields describe the last call; correct the key of its sender',
       );
     return Promise.resolve();
   });

@@ -31,7 +31,10 @@ export function bodyIssue(
   switch (body.outcome) {
     case 'too-large': {
       const { callCount = 1 } = body;
-      const lost = callCount > 1 ? `; the ${callCount} calls in it are lost` : '';
+      const lost =
+        callCount > 1
+          ? `; the ${callCount} calls in it are lost. Send them again in smaller bodies`
+          : '';
       const message = `${tooLargeMessage(body, sizeBytesMax, subject)}${lost}`;
       return { code: 'too_large', field: null, message, callCount };
     }

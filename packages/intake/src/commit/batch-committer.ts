@@ -159,7 +159,7 @@ export class BatchCommitter {
         this.#awaySinceMs = monotonicNow();
         logger.warn(
           { error },
-          'the broker confirms no flush; intake writes calls to the local disk buffer',
+          'the broker confirms no flush; intake writes calls to the local disk buffer. Check that the broker runs',
         );
       }
       this.#lastMovedAtMs = monotonicNow();
@@ -235,7 +235,7 @@ export class BatchCommitter {
     } catch (cause) {
       throw new AppError(
         'BROKER_UNAVAILABLE',
-        `neither the broker (${String(brokerFailure)}) nor the local disk buffer (${String(cause)}) accepted a flush; intake refuses calls until one of them does`,
+        `neither the broker (${String(brokerFailure)}) nor the local disk buffer (${String(cause)}) accepted a flush; intake refuses calls until one of them does. Check that the broker runs and the disk has space`,
         { cause },
       );
     }
@@ -311,7 +311,7 @@ export class BatchCommitter {
         this.#refusalToldAtMs = monotonicNow();
         logger.warn(
           { error, envelopes: diskBuffer.commitBatchCount },
-          'the broker did not accept the oldest flushes of the local disk buffer; intake retries',
+          'the broker did not accept the oldest flushes of the local disk buffer; intake retries, and error has the reason',
         );
       }
       return false;

@@ -268,7 +268,7 @@ export class IntakeLease {
       this.#isLate = true;
       logger.warn(
         {},
-        'other intake processes did not wait for the calls in the local disk buffer; later calls may have been applied before them',
+        'other intake processes did not wait for the calls in the local disk buffer; all are kept, but later calls may have been applied before them',
       );
     }
     return standing;

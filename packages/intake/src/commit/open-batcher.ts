@@ -69,7 +69,7 @@ export function openBatcher(parts: BatcherParts): Batcher {
       failureLineAtMs = monotonicNow();
       logger.error(
         { error, envelopeIds: idsOf(commitBatches) },
-        'calls are refused; neither the broker nor the local disk buffer accepts them',
+        'calls are refused; neither the broker nor the local disk buffer accepts them (docs/operations/outages.md)',
       );
     },
   });

@@ -26,7 +26,8 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
     case 'rejected':
       return {
         end: 'rejected',
-        message: 'strict mode: the stream ends at the first line that is refused',
+        message:
+          'the stream ends at the first line that is refused (strict mode); correct it, then continue with it',
         issues: outcome.issues.map(toWire),
       };
     case 'unauthorized':

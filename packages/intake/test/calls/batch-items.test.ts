@@ -203,7 +203,7 @@ test('a batch with over 64 KB beside its items is too large, and the issue count
       code: 'too_large',
       callCount: 2,
       message:
-        'the request body without its items is larger than 64 KB; the 2 calls in it are lost',
+        'the request body without its items is larger than 64 KB; the 2 calls in it are lost. Send them again in smaller bodies',
     },
   ]);
 });

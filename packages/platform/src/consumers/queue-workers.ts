@@ -88,7 +88,10 @@ function openOne(
       worker.on('error', (error) => warnOfConnection(error, name));
       worker.on('failed', (job, error) => {
         onFailed();
-        logger.error({ error, queue: name, jobId: job?.id }, 'a job failed; error has the reason');
+        logger.error(
+          { error, queue: name, jobId: job?.id },
+          'a job failed; error has the reason, and workers try it again',
+        );
       });
       return worker;
     },

@@ -55,6 +55,6 @@ function warnOfMisspelt(logger: Logger, schema: z.ZodType, environment: Environm
   for (const { name, nearestName } of findMisspeltSettings(environment, Object.keys(schema.shape)))
     logger.warn(
       { setting: name, nearest: nearestName },
-      `${name} is not a setting and has no effect; the nearest setting is ${nearestName}`,
+      `${name} is not a setting and has no effect; remove it, or set ${nearestName}, the nearest setting`,
     );
 }

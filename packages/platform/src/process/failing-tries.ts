@@ -37,7 +37,8 @@ export class FailingTries {
 
   succeeded(): void {
     if (this.#failure === undefined) return;
-    if (this.#isTold) this.#logger.warn({}, 'commit batches can be applied again');
+    if (this.#isTold)
+      this.#logger.warn({}, 'commit batches can be applied again; the failure is over');
     this.#failure = undefined;
     this.#isTold = false;
   }

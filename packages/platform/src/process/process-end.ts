@@ -115,7 +115,7 @@ export class ProcessEnd {
     if (await Promise.race([lifecycle.stop(), isTooLate])) {
       logger.error(
         { drainTimeoutMs },
-        'draining took longer than DRAIN_TIMEOUT_MS; the process ends with unfinished work',
+        'draining took longer than DRAIN_TIMEOUT_MS; the process ends with unfinished work. If that repeats, raise it',
       );
       this.#exitCode = 1;
     }

@@ -73,7 +73,7 @@ export class RedisCapacity {
     if (!this.#fill.isFull) return;
     throw new AppError(
       'BROKER_FULL',
-      `Redis uses ${Math.floor(100 * this.#fill.ratio)} % of its maxmemory; calls stop at ${this.#options.fillPercentMax} % until workers have freed capacity`,
+      `Redis uses ${Math.floor(100 * this.#fill.ratio)} % of its maxmemory; calls stop at ${this.#options.fillPercentMax} % until workers have freed capacity. Start workers if they do not run`,
     );
   }
 
@@ -150,7 +150,7 @@ export class RedisCapacity {
     if (fill.isFull)
       logger.warn(
         figures,
-        'Redis is full; intake adds no commit batches until workers free capacity',
+        'Redis is full; intake adds no commit batches until workers free capacity. Start workers if they do not run',
       );
     else logger.info(figures, 'Redis has capacity again');
   }

@@ -53,7 +53,7 @@ export class TailSource {
       .catch((error: unknown) =>
         this.#logger.warn(
           { error },
-          'the live tail could not subscribe to its readers; this process does not publish to it',
+          'the live tail could not subscribe to its readers; this process does not publish to it until it connects again',
         ),
       );
   }

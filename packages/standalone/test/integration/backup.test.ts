@@ -142,7 +142,9 @@ test(
     await writeFile(join(folder, 'postgres-password'), 'kept');
     const nothing = await run('restore', '/nowhere', folder, join(folder, 'new'));
     expect(nothing.code).toBe(2);
-    expect(nothing.stderr).toMatch(/is not a complete backup: it has no backup\.json\n$/);
+    expect(nothing.stderr).toMatch(
+      /is not a complete backup, as it has no backup\.json; name a folder that npm run backup made\n$/,
+    );
 
     await writeFile(join(folder, 'backup.json'), '{"format":1}');
     const refused = await run('restore', folder, folder);

@@ -44,7 +44,7 @@ test('a key of a workspace asks for its workspace in the words of the command', 
   expect(await sluice('keys', 'make', 'app', 'Shop')).toEqual({
     exitCode: 2,
     output: '',
-    errors: 'sluice: a key of type app is of a workspace: --workspace <id>\n',
+    errors: 'sluice: a key of type app belongs to a workspace; name it with --workspace <id>\n',
   });
 });
 

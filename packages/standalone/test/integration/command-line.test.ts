@@ -131,7 +131,7 @@ test('import sends a file, and waits until its rows are events', async () => {
   expect(JSON.parse(failed.output)).toMatchObject({ import: { rows_failed: 1 } });
   const missing = await sluice('import', `${file}.gone`, '--identifier', 'id');
   expect(missing.exitCode).toBe(1);
-  expect(missing.errors).toMatch(/cannot be read: ENOENT/);
+  expect(missing.errors).toMatch(/cannot be read \(ENOENT.*\); name a file that you may read/);
 });
 
 test('status lists the running processes and exits with 1 if one does not run', async () => {

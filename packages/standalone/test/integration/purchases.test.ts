@@ -205,7 +205,8 @@ test(
       status: 409,
       body: {
         code: 'amount_changed',
-        message: 'The amount is not the one that was shown; the account was not charged.',
+        message:
+          'The amount is not the one that was shown; the account was not charged. Buy again at the new amount.',
         meta: { run_id: expect.stringMatching(/^run_/) },
       },
     });

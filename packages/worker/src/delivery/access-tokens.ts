@@ -193,11 +193,12 @@ export class AccessTokens {
 
 const TOO_LATE: TokenOutcome = {
   outcome: 'none',
-  message: 'no access token came in time',
+  message: 'no access token came in time; check the token URL',
 };
 const OUTDATED: TokenOutcome = {
   outcome: 'none',
-  message: 'the webhook was changed while its access token was fetched',
+  message:
+    'the webhook was changed while its access token was fetched; the next attempt uses the change',
 };
 
 async function within(result: Promise<TokenOutcome>, durationMs: number): Promise<TokenOutcome> {

@@ -68,7 +68,8 @@ function bodyOf({ scope, audience, ...client }: OAuth2Client): string {
 
 function readToken(body: string): FetchedToken {
   const members = membersOf(body);
-  if (!members) return none('the answer of the token URL is not a JSON object');
+  if (!members)
+    return none('the answer of the token URL is not a JSON object; correct oauth2.token_url');
   const { access_token: token, token_type: type, expires_in: seconds } = members;
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
     return none('the answer of the token URL has no access_token of visible ASCII characters');

@@ -44,7 +44,7 @@ export function warnOfEndpoints({
     if (!signal.aborted)
       logger.warn(
         { error },
-        'the search for webhooks at refused addresses failed; their deliveries fail as before',
+        'the search for webhooks at refused addresses failed; their deliveries fail as before, and the next start searches again',
       );
   });
 }

@@ -221,7 +221,7 @@ async function deadLetter(
       code: isRefusedData(error) ? 'invalid' : 'parked',
       field: null,
       message: isRefusedData(error)
-        ? `The call was accepted and could not be stored: ${error.message}.`
+        ? `The call was accepted and could not be stored: ${error.message}. Correct the value, then send the call again.`
         : 'The call was accepted and met a fault of this service; it is kept, and applied once that is mended.',
       sample: JSON.stringify(operation).slice(0, 200),
     },

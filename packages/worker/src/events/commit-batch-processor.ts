@@ -73,7 +73,7 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
         counts.deadLetteredCount += result.counts.parked;
         logger.error(
           { envelopeId: commitBatch.id, parked: result.counts.parked },
-          'operations could not be applied; the worker moved them to the dead-letter table (npm run parked)',
+          'operations could not be applied; the worker moved them to the dead-letter table, which sluice parked list shows',
         );
       }
       return { outcome: 'done', behind: result.envelopes - 1 };

@@ -85,12 +85,16 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     post(request) {
       const target = targetOf(request.endpoint);
       if (!target)
-        return Promise.resolve(unsendable('unusable_endpoint', 'not an http or https URL'));
+        return Promise.resolve(
+          unsendable('unusable_endpoint', 'not an http or https URL; correct it'),
+        );
       const { body } = request;
       const sizeBytes = Buffer.byteLength(body);
       const head = headOf(target, request.headers, sizeBytes);
       if (head === undefined)
-        return Promise.resolve(unsendable('other', 'a header of the webhook cannot be sent'));
+        return Promise.resolve(
+          unsendable('other', 'a header of the webhook cannot be sent; correct its headers'),
+        );
       const isAscii = sizeBytes === body.length;
       return new Promise((resolve) => {
         new Attempt(

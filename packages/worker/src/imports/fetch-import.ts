@@ -165,7 +165,7 @@ class ImportFetch {
       if (sizeBytes > sizeBytesMax) {
         await this.#advance({
           state: 'failed',
-          error: `the file is larger than ${sizeBytesMax} bytes`,
+          error: `the file is larger than ${sizeBytesMax} bytes; split it`,
         });
         return false;
       }

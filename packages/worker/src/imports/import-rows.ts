@@ -189,7 +189,8 @@ function judgeRow(
   const context = { environmentId, importId, identifier, rowNumber, receivedAtMs: deps.now() };
   const { event, issues } = readImportRow(columns, cells, context);
   if (!isRefused && fault === undefined) return { rowNumber, cells, event, issues };
-  const message = fault ?? 'The database refuses a value of the row.';
+  const message =
+    fault ?? 'The database refuses a value of the row. Correct the row, then import it again.';
   return {
     rowNumber,
     cells,
@@ -288,11 +289,15 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
   const found = known.get(identifierText(key.environmentId, key.kind, key.value));
   if (found && !found.suppressed && found.personId !== null) return row;
   const issue: Issue = found?.suppressed
-    ? { code: 'suppressed', field: '_svc_customer_id', message: `The ${key.kind} is suppressed.` }
+    ? {
+        code: 'suppressed',
+        field: '_svc_customer_id',
+        message: `The ${key.kind} is suppressed. Unsuppress its person, then import the row again.`,
+      }
     : {
         code: 'person_not_found',
         field: '_svc_customer_id',
-        message: `No person has this ${key.kind}; events of a file create no people.`,
+        message: `No person has this ${key.kind}; events of a file create no people. Identify the person, then import the row again.`,
       };
   return { ...row, event: undefined, issues: [issue] };
 }

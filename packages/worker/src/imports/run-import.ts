@@ -127,7 +127,7 @@ class ImportRun {
       const { first } = checked;
       if (first === 'lost') return undefined;
       if (first === undefined) {
-        await this.#advance({ state: 'failed', error: 'the file is empty' });
+        await this.#advance({ state: 'failed', error: 'the file is empty; send one with rows' });
         return undefined;
       }
       names = first.cells;

@@ -88,7 +88,7 @@ export class LaneLease {
           this.#isFenced = true;
           logger.warn(
             { ...this.#lane, attempts: attempts.length },
-            'another worker took over a delivery queue; attempts of this worker are not stored',
+            'another worker took over a delivery queue; attempts of this worker are not stored, so their deliveries are sent again',
           );
         }
         this.#isKeepFailing = false;

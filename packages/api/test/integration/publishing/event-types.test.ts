@@ -144,7 +144,7 @@ test('an archived type keeps its versions, is out of the list and the portal, an
   expect(checked.json()).toEqual({
     fits: false,
     version: 2,
-    errors: [{ pointer: '', message: 'is of an archived event type' }],
+    errors: [{ pointer: '', message: 'is of an archived event type; restore the type first' }],
   });
 
   const world = portalOf(api);
@@ -218,6 +218,6 @@ test('a check that would be too much work ends without a verdict', async () => {
   });
   expect(answer.json()).toMatchObject({
     fits: false,
-    errors: [{ pointer: '', message: 'is too much work to check' }],
+    errors: [{ pointer: '', message: 'is too much work to check; send a smaller one' }],
   });
 });

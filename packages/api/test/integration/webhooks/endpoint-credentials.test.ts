@@ -168,7 +168,7 @@ test.each([
   [
     'client_certificate.certificate',
     { certificate: WEAK_CERTIFICATE, private_key: WEAK_KEY },
-    'cannot be used for TLS (ERR_SSL_EE_KEY_TOO_SMALL)',
+    'cannot be used for TLS (ERR_SSL_EE_KEY_TOO_SMALL); send another certificate',
   ],
   ['client_certificate.private_key', { private_key: CLIENT_TWO_KEY }, 'must be the key of'],
   ['client_certificate.private_key', { private_key: 'x' }, 'must be PEM of a private key'],

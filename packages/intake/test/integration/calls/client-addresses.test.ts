@@ -172,7 +172,8 @@ describe('a batch over 1 MB', () => {
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
       code: 'too_large',
-      message: 'the request body is larger than 1024 KB; the 100 calls in it are lost',
+      message:
+        'the request body is larger than 1024 KB; the 100 calls in it are lost. Send them again in smaller bodies',
     });
     expect(countOf('strict')).toBe(0);
   });

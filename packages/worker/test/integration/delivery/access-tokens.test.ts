@@ -240,7 +240,10 @@ test.each([
     'the token URL answered 401 (invalid_client)',
   ],
   [{ status: 302, body: '' }, 'the token URL answered 302'],
-  [{ status: 200, body: '<html>' }, 'the answer of the token URL is not a JSON object'],
+  [
+    { status: 200, body: '<html>' },
+    'the answer of the token URL is not a JSON object; correct oauth2.token_url',
+  ],
   [{ status: 200, body: '{}' }, /has no access_token/],
   [{ status: 200, body: '{"access_token":"a\\r\\nx: y"}' }, /has no access_token/],
   [{ status: 200, body: '{"access_token":"a","token_type":"mac"}' }, /is not Bearer/],

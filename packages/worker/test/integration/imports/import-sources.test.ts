@@ -176,7 +176,7 @@ describe('a file behind a URL', () => {
     await world.run({ sizeBytesMax: 10, fetchFile: () => Readable.from([Buffer.from(TEXT)]) });
     expect(await world.shown(large)).toMatchObject({
       state: 'failed',
-      error: 'the file is larger than 10 bytes',
+      error: 'the file is larger than 10 bytes; split it',
     });
     expect(await world.chunkCount()).toBe(0);
   });

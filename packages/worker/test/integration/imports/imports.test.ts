@@ -233,7 +233,11 @@ describe('an uploaded file', () => {
     await world.run();
     expect(await world.shown(key)).toMatchObject({ rowsImported: 1, rowsFailed: 1 });
     expect(await world.problems(key, 'error')).toMatchObject([
-      { rowNumber: 2, message: 'cell 3 has a value, and the first line no name for its column' },
+      {
+        rowNumber: 2,
+        message:
+          'cell 3 has a value, but its column has no name in the first line; add the name, or empty the cell',
+      },
     ]);
   });
 

@@ -231,7 +231,7 @@ describe('a pack by card', () => {
     world.clock.aheadMs += 3_700_000;
     expect(await world.finish(workflow)).toMatchObject({
       status: 'failed',
-      message: 'The purchase was not paid in time.',
+      message: 'The purchase was not paid in time. Buy again.',
     });
     await world.confirm(workflow);
     await expectLedgersToMatch();

@@ -266,7 +266,7 @@ test('a plan on another cycle than the add-ons beside it is refused for that, be
   expect(workflow).toMatchObject({
     status: 'failed',
     message:
-      "The account's add-ons are billed on another cycle than this plan; the account was not charged.",
+      "The account's add-ons are billed on another cycle than this plan; the account was not charged. Choose a plan of their cycle.",
     result: { refusal: 'addons_of_other_cycle', charged: null },
   });
   expect(world.charges()).toHaveLength(charges);

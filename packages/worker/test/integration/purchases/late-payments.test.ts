@@ -191,7 +191,7 @@ test.each([
 
 test.each([
   [GOOD, { status: 'success' }, 1],
-  [BAD, { status: 'failed', message: 'The purchase was not paid in time.' }, 0],
+  [BAD, { status: 'failed', message: 'The purchase was not paid in time. Buy again.' }, 0],
 ])(
   'payment by card: %s that is still paying when the time is over is waited for',
   async (card, end, grants) => {

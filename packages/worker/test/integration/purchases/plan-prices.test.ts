@@ -29,7 +29,8 @@ describe('a plan for which an amount was shown', () => {
       );
       expect(refused).toMatchObject({
         status: 'failed',
-        message: 'The amount is not the one that was shown; the account was not charged.',
+        message:
+          'The amount is not the one that was shown; the account was not charged. Buy again at the new amount.',
         result: { refusal: 'amount_changed', charged: null },
       });
     }
@@ -111,7 +112,8 @@ test('a coupon that is used up at the payment provider is reported as that, and 
   expect(await buy()).toMatchObject({ status: 'success', result: { charged: { amount: 5_000 } } });
   expect(await buy()).toMatchObject({
     status: 'failed',
-    message: 'The coupon is used up or has expired; the account was not charged.',
+    message:
+      'The coupon is used up or has expired; the account was not charged. Buy without it, or with another one.',
     result: { refusal: 'coupon_expired', charged: null },
   });
   expect(world.succeeded()).toHaveLength(1);
