@@ -80,8 +80,7 @@ const database = createDatabase({
   ...session,
   poolMax: 2,
   statementMsMax,
-  onError: (error) =>
-    logger.warn({ error }, 'a connection to Postgres broke; the process opens another one'),
+  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke; it is opened again'),
 });
 lifecycle.defer('database', () => database.destroy());
 const keys = new KeyRing();

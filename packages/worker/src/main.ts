@@ -99,8 +99,7 @@ const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
-  onError: (error) =>
-    logger.warn({ error }, 'a connection to Postgres broke; the process opens another one'),
+  onError: (error) => logger.warn({ error }, 'a connection to Postgres broke; it is opened again'),
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
