@@ -190,7 +190,8 @@ test('for an owner who may make no roles, `migrate` prints the statements to run
     );
   const first = await migrate();
   expect(first.stdout).toContain('migrated:');
-  const [, statements = ''] = /a superuser runs: (.*;) then/.exec(first.stderr) ?? [];
+  const [, statements = ''] =
+    /run as a superuser, then migrate again: (.*;)/.exec(first.stderr) ?? [];
   expect(statements).toBe(DATABASE_ROLES.map((role) => `create role ${role} nologin;`).join(' '));
   await sql.raw(statements).execute(superuser);
   const second = await migrate();

@@ -111,7 +111,7 @@ test('migrate names the missing right if its user may make no tables', async () 
   const program = run(SLUICE, ['migrate'], { DATABASE_URL: url.href });
   expect(await program.ended).toBe(2);
   expect(program.errors).toMatch(
-    /permission denied .*; the user of DATABASE_URL must own the database/,
+    /permission denied .*\); let the user of DATABASE_URL own the database/,
   );
 });
 
