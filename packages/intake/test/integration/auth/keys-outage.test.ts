@@ -70,7 +70,7 @@ test(
   async () => {
     const { database, intake, proxy, send } = await startWorld();
     expect(await send('old-key')).toBe(200);
-    expect(await metric(intake, KEYS_AGE)).toBeLessThan(1);
+    await vi.waitFor(async () => expect(await metric(intake, KEYS_AGE)).toBeLessThan(1), WAIT);
 
     proxy.hold();
     await vi.waitFor(async () => expect(await metric(intake, KEYS_AGE)).toBeGreaterThan(0.5), WAIT);
