@@ -10,6 +10,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, test } from 'vitest';
 import { openRaw } from '../support/raw-http.ts';
 
+const WAIT = { timeout: 20_000 };
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 async function startIntake(settings: Record<string, string> = {}): Promise<ServiceUnderTest> {
@@ -37,7 +38,7 @@ const head = (sizeBytes: number) =>
   ].join('\r\n');
 
 test('a body that never ends does not keep the process from ending well', async () => {
-  const intake = await startIntake({ DRAIN_TIMEOUT_MS: '6000' });
+  const intake = await startIntake({ DRAIN_TIMEOUT_MS: '12000' });
   const raw = openRaw(intake.port);
   raw.write(`${head(1_000)}{"userId":`);
   // It has been read once a later call is answered.
@@ -53,7 +54,7 @@ test('a body that is on its way when the process is to end is waited for, taken 
   expect((await fetch(`${intake.url}/livez`)).status).toBe(200);
   const ended = intake.kill('SIGTERM');
   await expect
-    .poll(() => intake.logs.some((line) => String(line['msg']).startsWith('stopping')))
+    .poll(() => intake.logs.some((line) => String(line['msg']).startsWith('stopping')), WAIT)
     .toBe(true);
   raw.write(body.slice(5));
   expect(await raw.answer()).toMatchObject({ status: 200 });
