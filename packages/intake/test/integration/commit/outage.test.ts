@@ -16,8 +16,10 @@ import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-te
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
-const WAIT = { timeout: 15_000, interval: 20 };
-const TEST_TIMEOUT_MS = 60_000;
+const WAIT = { timeout: 30_000, interval: 20 };
+const TEST_TIMEOUT_MS = 90_000;
+/** The default. Beside it, a standstill of a busy machine is short. */
+const LONG_DEADLINE = { INTAKE_COMMIT_DEADLINE_MS: '2000' };
 
 let world: OutageWorld;
 beforeEach(async () => {
@@ -32,6 +34,10 @@ const untilDiskBufferIsEmpty = (intake: ServiceUnderTest) =>
   vi.waitFor(async () => {
     expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
   }, WAIT);
+
+/** A call that a busy broker confirms late may be in the disk buffer for a moment. */
+const untilReady = (intake: ServiceUnderTest) =>
+  vi.waitFor(async () => expect((await fetch(`${intake.url}/readyz`)).status).toBe(200), WAIT);
 
 describe('a Redis that', () => {
   test(
@@ -57,7 +63,7 @@ describe('a Redis that', () => {
       // While the senders go on.
       await untilDiskBufferIsEmpty(intake);
       await untilAcknowledged(20);
-      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await untilReady(intake);
       await Promise.all(senders.map((sender) => sender.stop()));
       await world.startConsuming();
 
@@ -77,7 +83,7 @@ describe('a Redis that', () => {
   test(
     'hangs: no call waits longer than the deadline, and all is processed in order when it wakes',
     async () => {
-      const intake = await world.startIntake();
+      const intake = await world.startIntake(LONG_DEADLINE);
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       process.kill(world.redis.pid, 'SIGSTOP');
       const answers = [];
@@ -85,9 +91,9 @@ describe('a Redis that', () => {
       process.kill(world.redis.pid, 'SIGCONT');
       await world.startConsuming();
       expect(answers.map(({ status }) => status)).toEqual(names(1, 40).map(() => 200));
-      // 500 ms for the first one, which finds out; a shared machine adds its own.
-      expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
-      expect(answers.filter(({ durationMs }) => durationMs > 400).length).toBeLessThanOrEqual(2);
+      // The deadline and the rest of the lease for the first one, which finds out; a shared machine adds its own.
+      expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(8_000);
+      expect(answers.filter(({ durationMs }) => durationMs > 1_600).length).toBeLessThanOrEqual(2);
       await vi.waitFor(() => expect(world.processed('ann')).toHaveLength(40), WAIT);
       await untilDiskBufferIsEmpty(intake);
       expect(world.processed('ann')).toEqual(names(0, 40));
@@ -98,8 +104,12 @@ describe('a Redis that', () => {
   test(
     'is full beside a disk buffer of 0 bytes makes intake refuse calls and fail /readyz until it has memory again',
     async () => {
-      const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
-      await send(intake, 'ann', 'event-0');
+      // Without a disk buffer, a broker that confirms late refuses the call.
+      const intake = await world.startIntake({
+        INTAKE_SPILL_SIZE_BYTES_MAX: '0',
+        INTAKE_COMMIT_DEADLINE_MS: '5000',
+      });
+      expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
       expect(await send(intake, 'ann', 'refused')).toMatchObject({ status: 503 });
       const readiness = await fetch(`${intake.url}/readyz`);
@@ -110,7 +120,7 @@ describe('a Redis that', () => {
         async () => expect(await send(intake, 'ann', 'event-1')).toMatchObject({ status: 200 }),
         WAIT,
       );
-      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await untilReady(intake);
       await world.startConsuming();
       await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 2)), WAIT);
     },
@@ -134,7 +144,7 @@ describe('a Redis that', () => {
       expect(await world.command('ACL SETUSER sluice on >not-yet ~* &* +@all')).toContain('OK');
       await world.startConsuming();
       await vi.waitFor(() => expect(world.processed('ann')).toEqual(['event-0']), WAIT);
-      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await untilReady(intake);
     },
     TEST_TIMEOUT_MS,
   );
@@ -182,7 +192,11 @@ describe('a Postgres that carries the queues and', () => {
       const proxy = await startTcpProxyTo(world.databaseUrl);
       try {
         await world.startConsuming('postgres');
-        const intake = await world.startIntake({ DATABASE_URL: proxy.url, REDIS_URL: '' });
+        const intake = await world.startIntake({
+          DATABASE_URL: proxy.url,
+          REDIS_URL: '',
+          ...LONG_DEADLINE,
+        });
         for (const name of names(0, 10)) await send(intake, 'ann', name);
         // On a busy machine the first of them are too late for a queue that is only being opened.
         await untilDiskBufferIsEmpty(intake);
@@ -190,7 +204,7 @@ describe('a Postgres that carries the queues and', () => {
         const answers = [];
         for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
         expect(answers.map(({ status }) => status)).toEqual(names(10, 40).map(() => 200));
-        expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
+        expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(8_000);
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
         proxy[mending]();
         await untilDiskBufferIsEmpty(intake);
