@@ -31,5 +31,5 @@ export async function expectUnharmed(intake: IntakeUnderTest): Promise<void> {
   raw.write(callHead(`Content-Length: ${body.length}`) + body);
   expect((await raw.answer()).status).toBe(200);
   raw.destroy();
-  await vi.waitFor(() => expect(eventsNamed(intake, event)).toHaveLength(1), 10_000);
+  await vi.waitFor(() => expect(eventsNamed(intake, event)).toHaveLength(1), 20_000);
 }
