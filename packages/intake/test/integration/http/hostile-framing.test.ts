@@ -4,13 +4,14 @@
  * Each has its answer: intake refuses it, uWebSockets.js refuses it before, it is cut after a while, or it gets through
  * (`docs/operations/proxy.md` has the proxy settings that stop these). They must not harm the next caller.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,
   startIntakeUnderTest,
   type IntakeUnderTest,
 } from '../support/intake-under-test.ts';
-import { openRaw } from '../support/raw-http.ts';
+import { openRaw, type RawConnection } from '../support/raw-http.ts';
 import { callHead, eventsNamed, expectUnharmed } from '../support/unharmed.ts';
 
 let intake: IntakeUnderTest;
@@ -30,6 +31,14 @@ const coded = (coding: string): string =>
   callHead(`Transfer-Encoding: ${coding}`) + `${HEX}\r\n${BODY}\r\n${END}`;
 const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
+
+const TICK_MS = 250;
+
+/** In ticks, as intake counts (`silent-connections.ts`): a standstill of this process, which both are in, is one. */
+async function untilClosed({ socket }: RawConnection, msMax: number, name = ''): Promise<void> {
+  for (let ms = 0; ms < msMax && !socket.closed; ms += TICK_MS) await sleep(TICK_MS);
+  expect(socket.closed, name).toBe(true);
+}
 
 describe('refused at once, and the connection ended', () => {
   test.each<[string, string, number]>([
@@ -108,7 +117,7 @@ describe('intake cuts requests that it never understands, without an answer or a
       Object.entries(sent).map(async ([name, bytes]) => {
         const raw = openRaw(intake.port);
         raw.write(Buffer.from(bytes, 'latin1'));
-        await vi.waitFor(() => expect(raw.socket.closed, name).toBe(true), msMax);
+        await untilClosed(raw, msMax, name);
         return [name, raw.text()];
       }),
     );
@@ -141,7 +150,7 @@ test('a call that takes longer than a head may is answered, beside silent connec
   await expectUnharmed(intake);
   const silent = [openRaw(intake.port), openRaw(intake.port)];
   // When the first one would be closed too, had it not sent its head.
-  for (const each of silent) await vi.waitFor(() => expect(each.socket.closed).toBe(true), 3_500);
+  for (const each of silent) await untilClosed(each, 3_500);
   expect(raw.socket.closed).toBe(false);
   raw.write(BODY.slice(5));
   expect((await raw.answer()).status).toBe(200);
@@ -164,7 +173,7 @@ test('a chunk extension or a missing chunk is cut after 3 s, and stores no event
     return raw;
   });
   for (const raw of all) {
-    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 6_000);
+    await untilClosed(raw, 6_000);
     expect(raw.text()).toBe('');
   }
   expect(performance.now() - startedAtMs).toBeGreaterThan(2_000);
@@ -217,7 +226,7 @@ test.each(['GET /livez', 'HEAD /livez', 'OPTIONS /v1/track'])(
       raw.write(bytes);
       const status =
         index === 1 && !line.startsWith('GET') ? /^HTTP\/1\.1 400/ : /^HTTP\/1\.1 20[04]/;
-      await vi.waitFor(() => expect(raw.text()).toMatch(status));
+      await vi.waitFor(() => expect(raw.text()).toMatch(status), 5_000);
       if (index === 1) await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
       await expectUnharmed(intake);
       expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
