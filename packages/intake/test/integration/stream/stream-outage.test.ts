@@ -84,7 +84,11 @@ test(
 test(
   'if the broker dies and intake has no disk buffer, a stream ends with the number of its durable lines',
   async () => {
-    const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
+    // A broker that confirms late would end the stream before it dies.
+    const intake = await world.startIntake({
+      INTAKE_SPILL_SIZE_BYTES_MAX: '0',
+      INTAKE_COMMIT_DEADLINE_MS: '5000',
+    });
     const stream = openStream(intake.url, HEADERS);
     const sending = startSending(stream);
     await untilAcknowledged(stream, 500);
@@ -135,7 +139,7 @@ test(
     await sending;
     expect(await stream.end()).toMatchObject({ line: total, end: 'complete' });
   },
-  TEST_TIMEOUT_MS,
+  3 * TEST_TIMEOUT_MS,
 );
 
 test(
