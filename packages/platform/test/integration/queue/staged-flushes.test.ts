@@ -18,8 +18,9 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
-const LEASE_MS = 300;
-const WAIT = { timeout: 10_000, interval: 10 };
+/** Longer than a standstill of a busy machine. */
+const LEASE_MS = 5_000;
+const WAIT = { timeout: 20_000, interval: 10 };
 
 const flush = (id: string): ShardCommitBatch[] => [
   { shard: 0, envelope: { id, operations: [] } },
@@ -102,7 +103,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       return (await producer.addFlush(flush('b'))) === 'added';
     }, WAIT);
     expect(performance.now() - heldAtMs).toBeGreaterThan(4_000);
-  }, 15_000);
+  }, 40_000);
 
   test('staged flushes of several intakes are moved by their times, once no intake has an earlier one', async () => {
     const { nowMs } = await report('one');
@@ -152,7 +153,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     // Its lease ends, and it is waited for; then it is lost.
     await vi.waitUntil(async () => !(await producer.stage.isEmpty()), WAIT);
     await vi.waitUntil(() => producer.stage.isEmpty(), WAIT);
-  }, 20_000);
+  }, 40_000);
 
   test('the clock goes on between two readings, and is the one of the reports', async () => {
     const first = await producer.stage.readClock();
@@ -177,10 +178,11 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 
   test('a lease is renewed without a report while it holds, and not after its end', async () => {
-    const { nowMs } = await report('one');
-    expect(await producer.stage.renew('one', nowMs + 2_000)).toBe(true);
+    const leaseMs = 2_000;
+    const { nowMs } = await report('one', undefined, { leaseMs });
+    expect(await producer.stage.renew('one', nowMs + 3 * leaseMs)).toBe(true);
     const startedAtMs = performance.now();
-    await vi.waitUntil(() => performance.now() - startedAtMs > LEASE_MS, WAIT);
+    await vi.waitUntil(() => performance.now() - startedAtMs > leaseMs, WAIT);
     expect(await producer.addFlush(flush('a'))).toBe('added');
     await vi.waitUntil(async () => (await producer.addFlush(flush('a'))) === 'held', WAIT);
     expect(await producer.stage.renew('one', nowMs + 60_000)).toBe(false);
