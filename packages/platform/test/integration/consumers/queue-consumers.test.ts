@@ -6,7 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LANE_QUEUE_NAME, openProducer, redisPrefix } from '@sluice/platform/queue/queue';
-import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import {
+  startConsumers,
+  type ConsumerOptions,
+  type Consumers,
+} from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { connectWorker } from '@sluice/platform/redis/redis';
 import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
@@ -17,10 +21,12 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
+/** A lock of a job then outlives a standstill of a busy machine, and no job begins twice. */
+const LASTING = { stalledAfterMs: 6_000 };
 
 async function consume(
   processors: Partial<Processors>,
-  more: { hungAfterMs?: number; failedRetryIntervalMs?: number } = {},
+  more: Partial<ConsumerOptions> = {},
 ): Promise<Consumers> {
   const consumers = await startConsumers(
     { ...broker.options, stalledAfterMs: 1_500, ...more },
@@ -132,7 +138,7 @@ test('a try that does not end is reported once, and its queue counts as stuck', 
       },
       onHung: (queue, jobId) => void hung.push(`${queue} ${jobId}`),
     },
-    { hungAfterMs: 300 },
+    { ...LASTING, hungAfterMs: 300 },
   );
   await broker.producer.addCommitBatches([{ shard: 0, envelope: commitBatch('envelope-a') }]);
   await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([NAME]), WAIT);
@@ -143,6 +149,8 @@ test('a try that does not end is reported once, and its queue counts as stuck', 
 });
 
 test('a lane that asks whether its place is wanted does not hang, and has no place once its job has ended', async () => {
+  // The time goes on with the asking alone, so that a standstill of the machine is no time without a sign.
+  let nowMs = Date.now();
   const hung: string[] = [];
   const wanted: boolean[] = [];
   let isGivenBack = false;
@@ -152,6 +160,7 @@ test('a lane that asks whether its place is wanted does not hang, and has no pla
     for (let asked = 0; asked < 45; asked++) {
       wanted.push(ask());
       await new Promise((resolve) => setTimeout(resolve, 20));
+      nowMs += 20;
     }
   };
   await consume(
@@ -163,8 +172,9 @@ test('a lane that asks whether its place is wanted does not hang, and has no pla
         return { outcome: 'done' };
       },
       onHung: (queue, jobId) => void hung.push(`${queue} ${jobId}`),
+      now: () => nowMs,
     },
-    { hungAfterMs: 300 },
+    { ...LASTING, hungAfterMs: 300 },
   );
   await broker.producer.wakeLane({ environmentId: 1, webhookId: 1 });
   await vi.waitFor(() => expect(isGivenBack).toBe(true), WAIT);
@@ -179,14 +189,17 @@ test('a lane that asks whether its place is wanted does not hang, and has no pla
 test('lanes are as many at the same time as the process may drain, and only then is a place wanted', async () => {
   const ends: (() => void)[] = [];
   const asks: (() => boolean)[] = [];
-  await consume({
-    laneConcurrency: 20,
-    wakeLane: async (_, isPlaceWanted) => {
-      asks.push(isPlaceWanted);
-      await new Promise<void>((resolve) => ends.push(resolve));
-      return { outcome: 'done' };
+  await consume(
+    {
+      laneConcurrency: 20,
+      wakeLane: async (_, isPlaceWanted) => {
+        asks.push(isPlaceWanted);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        return { outcome: 'done' };
+      },
     },
-  });
+    LASTING,
+  );
   const wake = (count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, place) =>
