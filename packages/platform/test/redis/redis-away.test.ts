@@ -40,11 +40,14 @@ test('a listener that stays silent is reported in one line, within five seconds 
     silent.close();
   });
   const { port } = silent.address() as AddressInfo;
-  const startedAtMs = performance.now();
+  let tickCount = 0;
+  const ticking = setInterval(() => void tickCount++, 50);
+  onTestFinished(() => clearInterval(ticking));
   expect(await report(`redis://127.0.0.1:${port}`)).toEqual([
     expect.stringMatching(/: no answer in 3 s\. This process waits for Redis/),
   ]);
-  expect(performance.now() - startedAtMs).toBeLessThan(4_500);
+  // In ticks: a standstill of the machine is one of them.
+  expect(tickCount).toBeLessThan(4_500 / 50);
 });
 
 test('one that is there is passed over in silence', async () => {
@@ -106,7 +109,7 @@ describe('a Redis that refuses the values of REDIS_URL is reported with the corr
     onTestFinished(() => lost.disconnect());
     void lost.set('astray', '1').catch(() => undefined);
     // It is refused, closed, and tried again.
-    await vi.waitFor(() => expect(errors.length).toBeGreaterThanOrEqual(2));
+    await vi.waitFor(() => expect(errors.length).toBeGreaterThanOrEqual(2), 20_000);
     const right = connectWorker(url);
     onTestFinished(() => right.disconnect());
     expect(await right.get('astray')).toBeNull();

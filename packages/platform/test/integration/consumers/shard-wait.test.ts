@@ -68,7 +68,7 @@ test('on Postgres the workers that stand by do not ask for each commit batch aga
       return DONE;
     });
   }
-  await vi.waitFor(() => expect(order).toHaveLength(COMMIT_BATCHES), WAIT);
+  await vi.waitFor(() => expect(order).toHaveLength(COMMIT_BATCHES), { ...WAIT, timeout: 40_000 });
   // A connection that ends brings its figures.
   await closeAll();
   await producer.close();

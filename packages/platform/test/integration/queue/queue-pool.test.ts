@@ -12,7 +12,7 @@ test('a connection that does not get its schema in time ends with its statement'
     clientCount > 1 ? 'session' : 'silent',
   );
   const options = { databaseUrl: pooler.url, logger: createLogger('test', 'silent') };
-  const pool = openQueuePool(options, { listenerCount: 0, schemaMsMax: 1_000 });
+  const pool = openQueuePool(options, { listenerCount: 0, schemaMsMax: 5_000 });
   onTestFinished(async () => {
     await pooler.close();
     await pool.end();
