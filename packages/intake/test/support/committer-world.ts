@@ -106,8 +106,12 @@ export class CommitterWorld {
   readonly #committers: BatchCommitter[] = [];
   readonly #diskBuffers: DiskBuffer[] = [];
 
-  /** As a process that starts with the files of earlier ones. */
-  start(sizeBytesMax = 1_000_000, deadlineMs = 20): BatchCommitter {
+  /**
+   * As a process that starts with the files of earlier ones.
+   *
+   * @param deadlineMs - a broker that is up answers sooner, on a busy machine too.
+   */
+  start(sizeBytesMax = 1_000_000, deadlineMs = 500): BatchCommitter {
     this.diskBuffer = openDiskBuffer({
       directory: this.#directory,
       name: 'test',
