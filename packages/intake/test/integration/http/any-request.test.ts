@@ -239,7 +239,7 @@ test('every call has bodies to make random ones from', () => {
 });
 
 describe('any bytes on any endpoint', () => {
-  test('are answered as documented, and leave intake unharmed', { timeout: 60_000 }, async () => {
+  test('are answered as documented, and leave intake unharmed', { timeout: 240_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyRequest(DEMO), { minLength: 8, maxLength: 8 }),
@@ -256,7 +256,7 @@ describe('any bytes on any endpoint', () => {
 
   test(
     'that are hardly a request end the connection, answered or not',
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async () => {
       const garbled = fc
         .tuple(
@@ -290,7 +290,7 @@ describe('any bytes on any endpoint', () => {
     },
   );
 
-  test('are applied without a dead letter if intake took them', { timeout: 60_000 }, async () => {
+  test('are applied without a dead letter if intake took them', { timeout: 240_000 }, async () => {
     // A shard is processed in order: these come after all that was taken before.
     const people = Array.from({ length: 20 }, (_, index) => `marker-${index}`);
     for (const person of people) {
