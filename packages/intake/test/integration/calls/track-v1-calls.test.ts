@@ -141,7 +141,10 @@ describe('POST /unsubscribe/{delivery_id}', () => {
     expect((await unsubscribe('unknown')).status).toBe(400);
     // Else it is among the operations of the next test.
     await vi.waitFor(
-      () => expect(seen()).toMatchObject([{ type: 'event.track', name: 'beside a flood' }]),
+      () =>
+        expect(seen()).toContainEqual(
+          expect.objectContaining({ type: 'event.track', name: 'beside a flood' }),
+        ),
       20_000,
     );
   });
