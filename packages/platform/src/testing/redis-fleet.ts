@@ -204,7 +204,7 @@ async function expectFullView({ port }: RedisServer): Promise<void> {
 }
 
 async function commandOn(port: number, [name = '', ...words]: readonly string[]): Promise<unknown> {
-  const redis = new Redis({ port, lazyConnect: true, retryStrategy: null, commandTimeout: 2_000 });
+  const redis = new Redis({ port, lazyConnect: true, retryStrategy: null, commandTimeout: 5_000 });
   redis.on('error', () => undefined);
   try {
     await redis.connect();

@@ -6,11 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LANE_QUEUE_NAME, openProducer, redisPrefix } from '@sluice/platform/queue/queue';
-import {
-  startConsumers,
-  type ConsumerOptions,
-  type Consumers,
-} from '@sluice/platform/consumers/queue-consumers';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { connectWorker } from '@sluice/platform/redis/redis';
 import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
@@ -26,7 +22,7 @@ const LASTING = { stalledAfterMs: 6_000 };
 
 async function consume(
   processors: Partial<Processors>,
-  more: Partial<ConsumerOptions> = {},
+  more: { stalledAfterMs?: number; hungAfterMs?: number; failedRetryIntervalMs?: number } = {},
 ): Promise<Consumers> {
   const consumers = await startConsumers(
     { ...broker.options, stalledAfterMs: 1_500, ...more },
@@ -124,7 +120,7 @@ test('so is one node of a Cluster', async () => {
     await master.command('CLIENT', 'KILL', 'TYPE', 'normal');
   }
   await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
-}, 60_000);
+}, 120_000);
 
 test('a try that does not end is reported once, and its queue counts as stuck', async () => {
   let letGo = () => {};

@@ -244,4 +244,4 @@ test('one full master of a Cluster shuts it for all shards: the next flush may t
     );
   }
   await producer.addCommitBatches(everyShard('b'));
-}, 60_000);
+}, 120_000);
