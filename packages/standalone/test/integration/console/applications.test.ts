@@ -66,7 +66,7 @@ test('an application is made, found by its id, renamed, and deleted with its end
   await page.getByLabel('Id begins with').fill('glob');
   await page.getByRole('link', { name: 'globex/eu' }).waitFor();
   expect(await page.getByRole('link', { name: 'acme' }).count()).toBe(0);
-  expect(new URL(page.url()).searchParams.get('begins')).toBe('glob');
+  await page.waitForURL((url) => url.searchParams.get('begins') === 'glob');
   await page.getByRole('link', { name: 'globex/eu' }).click();
 
   await page.getByRole('button', { name: 'Rename …' }).click();

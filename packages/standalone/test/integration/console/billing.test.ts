@@ -25,7 +25,7 @@ test('billing shows the plan, its usage and the purchases, and each number leads
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Credits' }).waitFor();
   await page.getByRole('button', { name: 'builder' }).click();
-  expect(new URL(page.url()).searchParams.get('type')).toBe('builder');
+  await page.waitForURL((url) => url.searchParams.get('type') === 'builder');
   await page.goto(`${world.url}/billing/usage?by=week`);
   await page.getByText('0 in all.').waitFor();
   await page.context().close();

@@ -53,7 +53,8 @@ test('credits are bought once by a double click, paid at the provider’s page, 
   expect(services.paid()).toEqual([]);
   const rows = page.getByRole('table', { name: 'Purchases, the newest first' }).locator('tbody tr');
   await rows.first().getByRole('link').click();
-  expect(await page.title()).toContain('Purchase');
+  // The title follows the screen.
+  await expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Purchase');
 
   const [paying] = await Promise.all([
     page.context().waitForEvent('page'),

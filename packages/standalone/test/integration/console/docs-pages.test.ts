@@ -22,10 +22,11 @@ test('a reader of the console finds how to rotate a signing key, also in a brows
   await page.goto(`${world.url}/docs/pages`);
   await page.getByLabel('Search').fill('rotate signing key');
   await page.getByRole('button', { name: 'Search' }).click();
-  expect(new URL(page.url()).searchParams.get('q')).toBe('rotate signing key');
+  await page.waitForURL((url) => url.searchParams.get('q') === 'rotate signing key');
   const results = page.getByRole('region', { name: 'Results' });
   await results.getByRole('link').first().click();
-  expect(page.url()).toBe(`${world.url}/docs/pages/operations/keys#rotate-a-signing-key`);
+  const answer = `${world.url}/docs/pages/operations/keys#rotate-a-signing-key`;
+  await page.waitForURL(({ href }) => href === answer);
   await page.getByRole('heading', { name: 'Rotate a signing key' }).waitFor();
   await page.context().close();
 });
@@ -67,7 +68,7 @@ test('every page and the list are accessible, and ask only for themselves, a sty
   }
   expect(found).toEqual([]);
   await page.context().close();
-});
+}, 240_000);
 
 test('every link to another page leads to one, and to a heading of it', async () => {
   const folder = join(await builtConsole(), 'docs');

@@ -44,7 +44,7 @@ test('every language has a sample, and the one that is chosen is in the address'
     expect(await page.getByRole('region', { name: 'Sample' }).textContent()).toContain(
       'demo_write_key',
     );
-    expect(new URL(page.url()).searchParams.get('language')).toBe(language.toLowerCase());
+    await page.waitForURL((url) => url.searchParams.get('language') === language.toLowerCase());
   }
   await page.reload();
   expect(await page.getByRole('region', { name: 'Sample' }).textContent()).toContain('Net::HTTP');

@@ -144,7 +144,7 @@ test('a key leads to its last use and to the changes made with it, and each entr
   await page.getByRole('link', { name: 'Deploy' }).click();
   await page.getByText('Last used at').waitFor();
   await page.getByRole('link', { name: 'Changes made with it' }).click();
-  expect(new URL(page.url()).searchParams.get('credential')).toBe(String(key.id));
+  await page.waitForURL((url) => url.searchParams.get('credential') === String(key.id));
   const rows = page.getByRole('row').filter({ hasText: 'Deploy' });
   await rows.first().waitFor();
   expect(await rows.count()).toBe(1);
