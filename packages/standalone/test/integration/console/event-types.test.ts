@@ -126,6 +126,8 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
     archived: false,
   });
   await page.getByRole('button', { name: 'Archive' }).click();
+  // Otherwise the deletion may come before it.
+  await page.getByText('It is archived: publishing refuses it').waitFor();
 
   await page.getByRole('button', { name: 'Delete …' }).click();
   const remove = form.getByRole('button', { name: 'Delete the event type' });

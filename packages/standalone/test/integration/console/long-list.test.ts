@@ -2,7 +2,7 @@
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { violationsOf } from './accessibility.ts';
 import { type ConsoleUnderTest, startConsole, startReceiver } from './console-under-test.ts';
@@ -10,6 +10,9 @@ import { type ConsoleUnderTest, startConsole, startReceiver } from './console-un
 const COUNT = 100_000;
 /** The bar: rows in the document at any time. */
 const ROW_COUNT_MAX = 60;
+
+// All deliveries are written before the first test, and a test waits for ten seconds again and again.
+vi.setConfig({ hookTimeout: 180_000, testTimeout: 180_000 });
 
 let world: ConsoleUnderTest;
 let webhookId: number;
@@ -62,7 +65,7 @@ test('End and PageDown reach the oldest of 100,000, with few rows drawn, and a r
   const before = await numbersOf(page);
   await page.reload();
   await list(page).getByRole('button', { name: '1', exact: true }).waitFor();
-  expect(await numbersOf(page)).toEqual(before);
+  await expect.poll(() => numbersOf(page), WAIT).toEqual(before);
 
   await page.goto(`${world.url}/webhooks/${webhookId}?at=50000`);
   await list(page).getByRole('button', { name: '50000', exact: true }).click();
@@ -76,7 +79,8 @@ test('filtered deliveries are listed by pages, of one webhook and of all', async
   await page.getByLabel('Last answer').selectOption('5xx');
   await page.getByRole('button', { name: '100000', exact: true }).waitFor();
   const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr');
-  expect(await rows.count()).toBe(10);
+  // The list of all has that delivery too.
+  await expect.poll(() => rows.count(), WAIT).toBe(10);
   await page.getByRole('button', { name: 'Older' }).click();
   await page.getByRole('button', { name: '90000', exact: true }).waitFor();
 
@@ -100,19 +104,24 @@ test('applied operations, refused calls and deliveries are counted, in words and
   await world.fleet.customer('counted').catch(() => undefined);
   const page = await world.demoPage();
   const chart = (text: RegExp) => page.getByRole('figure').filter({ hasText: text });
-  // Workers write every ten seconds.
+  // Workers write every ten seconds, and the page reads once.
   await expect
     .poll(
       async () => {
         await page.reload();
         await chart(/attempts to deliver succeeded/).waitFor();
-        return chart(/[1-9]\d* attempts to deliver succeeded in the last 24 hours/).count();
+        await chart(/operations were applied/).waitFor();
+        return Promise.all(
+          [
+            /[1-9]\d* attempts to deliver succeeded in the last 24 hours/,
+            /[1-9]\d* operations were applied/,
+            /[1-9]\d* were refused/,
+          ].map((text) => chart(text).count()),
+        );
       },
       { timeout: 60_000, interval: 2_000 },
     )
-    .toBe(1);
-  await chart(/[1-9]\d* operations were applied/).waitFor();
-  await chart(/[1-9]\d* were refused/).waitFor();
+    .toEqual([1, 1, 1]);
   const applied = chart(/operations were applied/);
   await applied.getByText('In numbers').click();
   // The browser reports the opening after the click.

@@ -8,9 +8,12 @@ import { SCREEN_PATHS } from '@sluice/api/console/console-files';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { violationsOf } from './accessibility.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+// A test opens three dozen screens, one after another.
+vi.setConfig({ testTimeout: 300_000 });
 
 let world: ConsoleUnderTest;
 let paths: readonly string[];
@@ -179,7 +182,7 @@ test('a reload of any address shows the same text', async () => {
     const before = await textNow();
     await page.reload();
     await isShown(page);
-    await expect.poll(textNow).toBe(before);
+    await expect.poll(textNow, { timeout: 20_000 }).toBe(before);
     expect(new URL(page.url()).searchParams.get('tz')).toBe('local');
   }
   await page.context().close();

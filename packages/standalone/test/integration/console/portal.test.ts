@@ -217,7 +217,7 @@ test('the page is accessible and small, wide and narrow, with the colours of the
     }
   }
   expect(found).toEqual([]);
-});
+}, 240_000);
 
 test('the portal in a frame of the product is shown and sends its height; in other frames it is refused', async () => {
   const id = await world.makeWebhook('framed', 'http://127.0.0.1:9/hook');
@@ -254,9 +254,12 @@ test('the portal in a frame of the product is shown and sends its height; in oth
   await page.goto(origin);
   await page.frameLocator('iframe').getByRole('link', { name: 'framed' }).waitFor();
   await page.waitForFunction(() => document.title.includes('sluice.height'));
-  const told = JSON.parse(await page.title()) as Record<string, unknown>;
-  expect(Object.keys(told)).toEqual(['type', 'height']);
-  expect(told['height']).toBeGreaterThan(100);
+  // It sends the height again when its rows are there.
+  await vi.waitFor(async () => {
+    const told = JSON.parse(await page.title()) as Record<string, unknown>;
+    expect(Object.keys(told)).toEqual(['type', 'height']);
+    expect(told['height']).toBeGreaterThan(100);
+  }, WAIT);
   await allow([]);
   product.close();
   product.closeAllConnections();

@@ -195,4 +195,4 @@ test('by the keyboard alone', async () => {
   }
   expect(answeredCount).toBe(12);
   await page.context().close();
-});
+}, 240_000);
