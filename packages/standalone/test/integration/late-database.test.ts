@@ -23,6 +23,7 @@ import {
 } from '@sluice/platform/testing/service-under-test';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
 
@@ -139,6 +140,18 @@ test(
     await writeFile(join(files, 'standby.signal'), '');
     await chmod(join(files, 'standby.signal'), 0o666);
     const restored = startPostgres({ hot_standby: 'off' });
+    // It logs its first reason alone, so the server has to be there.
+    const knocking = createDatabase({
+      url,
+      poolMax: 1,
+      applicationName: 'test',
+      onError: () => undefined,
+    });
+    onTestFinished(() => knocking.destroy());
+    await vi.waitFor(
+      () => expect(sql`select 1`.execute(knocking)).rejects.toMatchObject({ code: '57P03' }),
+      WAIT,
+    );
     const second = await begin('intake', url);
     await second.saysItWaits(/the database system is/);
     await expect(second.statusOf('/livez')).rejects.toThrow('fetch failed');
