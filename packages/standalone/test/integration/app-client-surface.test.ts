@@ -169,10 +169,13 @@ const ROWS: readonly ClientRow[] = [
       } as never),
     sent: 'POST /v1/imports 200',
     answer: { import: { id: 1, state: 'preprocessing' } },
-    effect: async () =>
+    effect: async () => {
       expect(await surface.fleet.event('reader', 'uploaded')).toMatchObject({
         data: { size: '9' },
-      }),
+      });
+      // Its end is written after its rows.
+      expect(await app.getImport(1)).toMatchObject({ import: { state: 'imported' } });
+    },
   },
   {
     method: 'getImport',
