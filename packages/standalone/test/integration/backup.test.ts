@@ -53,14 +53,17 @@ async function openDatabase(directory: string): Promise<Database> {
   return database;
 }
 
-/** Every table's rows, except the queues': their workers write meanwhile, and a start has workers of its own. */
+/**
+ * Every table's rows, except the queues' and the rows about processes, which beat and count every ten seconds: their
+ * workers write meanwhile, and a start has processes of its own.
+ */
 async function readContent(directory: string) {
   const database = await openDatabase(directory);
   try {
     const { rows: tables } = await sql<{ name: string }>`
       select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = relnamespace
        where relkind in ('r', 'p') and not relispartition and nspname = 'public'
-         and relname <> 'worker_processes'
+         and relname not in ('worker_processes', 'process_heartbeats', 'event_minutes', 'delivery_minutes')
        order by 1`.execute(database);
     const counts: Record<string, number> = {};
     for (const { name } of tables) {
