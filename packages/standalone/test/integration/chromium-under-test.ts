@@ -43,7 +43,8 @@ export interface OpenPage {
 }
 
 /**
- * Serves the documents from a loopback port and opens `/`.
+ * Serves the documents from a loopback port and opens `/`. Waits until the browser asks for it: on a busy machine its
+ * start takes longer than calls may.
  *
  * @param pages - HTML by path.
  * @param scripts - folders of scripts, or one of them, by the start of their path.
@@ -52,8 +53,10 @@ export async function openInChromium(
   pages: Readonly<Record<string, string>>,
   scripts: Readonly<Record<string, string>> = {},
 ): Promise<OpenPage> {
+  const opened = Promise.withResolvers<void>();
   const server = createServer((request, response) => {
     const path = request.url ?? '';
+    if (path === '/') opened.resolve();
     const [start = '', folder = ''] =
       Object.entries(scripts).find(([each]) => path.startsWith(each)) ?? [];
     const script = join(folder, path.slice(start.length));
@@ -88,6 +91,8 @@ export async function openInChromium(
   let said = '';
   browser.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   const ended = new Promise((resolve) => browser.once('close', resolve));
+  void ended.then(() => opened.reject(new Error(`Chromium ended:\n${said}`)));
+  await opened.promise;
   return {
     console: () => said,
     askedElsewhere: () => asked.filter((request) => !OF_CHROMIUM.test(request)),
