@@ -105,7 +105,7 @@ test('a worker logs each webhook whose endpoint it refuses, and in production a 
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
   });
   const hasLogged = (logs: readonly object[], line: object) =>
-    vi.waitFor(() => expect(logs).toContainEqual(expect.objectContaining(line)), 30_000);
+    vi.waitFor(() => expect(logs).toContainEqual(expect.objectContaining(line)), 60_000);
   await hasLogged(closed.logs, { environmentId: 1, webhookId: 1, host: '127.0.0.1:8092' });
   const msg = expect.stringMatching(/WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true/);
   await hasLogged(open.logs, { msg });

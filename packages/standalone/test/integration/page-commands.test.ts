@@ -21,6 +21,8 @@ import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 250 };
+/** Of a page, whose blocks start a dozen programs. */
+const PAGE_TIMEOUT_MS = 240_000;
 /** A block with its reason, and its output. */
 const NOT_RUN = /^ *<!-- not run: \S.*? -->\n( *)```sh\n.*?^\1```\n(?: *```text\n.*?^\1```\n)?/gms;
 
@@ -67,7 +69,7 @@ test('there are pages with commands', () => {
   expect(pages.length).toBeGreaterThan(1);
 });
 
-test.each(pages)('%s', async (page) => {
+test.each(pages)('%s', { timeout: PAGE_TIMEOUT_MS }, async (page) => {
   const directory = join(folder, page.replaceAll('/', '-'));
   await mkdir(directory);
   for (const name of ['sluice', 'packages']) await symlink(join(ROOT, name), join(directory, name));

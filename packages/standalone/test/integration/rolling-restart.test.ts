@@ -70,7 +70,7 @@ function startClients(url: string) {
     until: (count: number) =>
       vi.waitFor(() => expect(acknowledged.length).toBeGreaterThanOrEqual(count), {
         ...WAIT,
-        timeout: 120_000,
+        timeout: 240_000,
       }),
     async stop() {
       isStopping = true;
@@ -167,4 +167,4 @@ test('every intake and every worker is replaced under load, and no call is refus
     { timeout: 240_000, interval: 200 },
   );
   expect(storedCount).toBe(clients.acknowledged.length);
-}, 360_000);
+}, 600_000);

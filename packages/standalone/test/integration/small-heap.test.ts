@@ -5,15 +5,16 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
 const CALL_COUNT = 2_000;
 const MEBIBYTE = 1_024 * 1_024;
 /** 114; in a process for each service 254, and 337 with the heaps that Node and glibc have by themselves. */
 const MEMORY_BYTES_MAX = 150 * MEBIBYTE;
+const GARBAGE_WAIT = { timeout: 30_000, interval: 250 };
 
-test('all services together stay small under load', { timeout: 90_000 }, async () => {
+test('all services together stay small under load', { timeout: 180_000 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-small-heap-'));
   await chmod(directory, 0o711);
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -32,8 +33,11 @@ test('all services together stay small under load', { timeout: 90_000 }, async (
   };
   const pids = held.services.map(({ pid }) => pid);
   expect(pids).toHaveLength(1);
-  const bytes = await Promise.all(pids.map(anonymousBytesOf));
-  expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(MEMORY_BYTES_MAX);
+  // Threads of V8 collect garbage beside it, late on a busy machine.
+  await vi.waitFor(async () => {
+    const bytes = await Promise.all(pids.map(anonymousBytesOf));
+    expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(MEMORY_BYTES_MAX);
+  }, GARBAGE_WAIT);
   await running.stop();
 });
 

@@ -73,7 +73,7 @@ test('an event passes through this version on a schema that a newer one has adde
     expect(rows).toHaveLength(1);
   }, WAIT);
   await Promise.all(services.map((service) => service.kill('SIGTERM')));
-}, 60_000);
+}, 180_000);
 
 test('processes of this version do not start on a schema that lost a required part, or on one not migrated yet', async () => {
   const ahead = await createTestDatabase();
@@ -95,4 +95,4 @@ test('processes of this version do not start on a schema that lost a required pa
       ),
     );
   }
-}, 60_000);
+}, 180_000);
