@@ -12,9 +12,7 @@ afterAll(() => world.close());
 
 test('billing shows the plan, its usage and the purchases, and each number leads to its parts', async () => {
   const page = await world.demoPage();
-  await page.keyboard.press('g');
-  await page.keyboard.press('b');
-  await page.getByText(/^Premium at/).waitFor();
+  await world.pressUntilShown(page, ['g', 'b'], page.getByText(/^Premium at/));
   await page
     .getByText(/invoice/)
     .first()

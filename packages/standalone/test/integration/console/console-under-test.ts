@@ -208,6 +208,15 @@ export async function startConsole() {
           return;
       }
     },
+    /**
+     * Presses keys of the whole page. It listens to them a moment after it is drawn, and takes two for one command only
+     * within a second.
+     */
+    async pressUntilShown(page: Page, keys: readonly string[], shown: Locator): Promise<void> {
+      await this.sendUntilShown(shown, async () => {
+        for (const key of keys) await page.keyboard.press(key);
+      });
+    },
     async makeWebhook(name: string, endpoint: string): Promise<number> {
       const { id } = await this.call<{ id: number }>('POST', '/v1/reporting_webhooks', {
         name,

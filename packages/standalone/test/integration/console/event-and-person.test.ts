@@ -13,7 +13,7 @@ const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.ti
 
 test('the id of an event, pasted into the palette, opens a page that shows its progress', async () => {
   const page = await world.demoPage();
-  await page.keyboard.press('Control+k');
+  await world.pressUntilShown(page, ['Control+k'], page.getByRole('dialog', { name: 'Go to' }));
   await page.keyboard.insertText('not-sent-yet');
   await page.getByRole('option', { name: 'Event not-sent-yet' }).click();
   await page.getByText('No event with this id is known here yet').waitFor();

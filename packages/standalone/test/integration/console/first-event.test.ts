@@ -84,8 +84,11 @@ test('live shows calls as they come, filters them at the server, and pauses for 
 test('an issue shows the reason for a changed or refused call, and the address keeps it open', async () => {
   expect(await world.send('/v1/track', { event: 'x', timestamp: 'yesterday' }, false)).toBe(200);
   const page = await world.demoPage();
-  await page.keyboard.press('g');
-  await page.keyboard.press('i');
+  await world.pressUntilShown(
+    page,
+    ['g', 'i'],
+    page.getByRole('heading', { name: 'Issues', level: 1 }),
+  );
   await page.getByRole('button', { name: 'required' }).click();
   const detail = page.locator('tr.detail');
   await detail.waitFor();

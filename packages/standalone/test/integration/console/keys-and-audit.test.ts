@@ -34,9 +34,11 @@ const loseAnswer = (page: Page, path: RegExp) =>
 
 test('a key is made by keyboard, its secret is shown once and works, and it is revoked', async () => {
   const { page } = await world.userPage('account_admin');
-  await page.keyboard.press('g');
-  await page.keyboard.press('k');
-  await page.getByRole('heading', { name: 'Keys' }).waitFor();
+  await world.pressUntilShown(
+    page,
+    ['g', 'k'],
+    page.getByRole('heading', { name: 'Keys', level: 1 }),
+  );
   const press = async (name: string): Promise<void> => {
     await page.getByRole('button', { name, exact: true }).focus();
     await page.keyboard.press('Enter');

@@ -20,7 +20,7 @@ const codeOf = (secret: string): string =>
 
 test('a user sets a second factor up by keyboard, needs it from then on, and comes in by a recovery code', async () => {
   const { page, email } = await world.userPage('member');
-  await page.keyboard.press('Control+k');
+  await world.pressUntilShown(page, ['Control+k'], page.getByRole('dialog', { name: 'Go to' }));
   await page.keyboard.type('settings');
   await page.keyboard.press('Enter');
   const focus = async (name: string): Promise<void> => {

@@ -142,7 +142,11 @@ test('by the mouse', async () => {
       clickCount++;
       if ('press' in step) await targetOf(page, step.press).click();
       else {
-        await page.keyboard.press('Control+k');
+        await world.pressUntilShown(
+          page,
+          ['Control+k'],
+          page.getByRole('dialog', { name: 'Go to' }),
+        );
         await page.getByRole('combobox').fill(step.paste);
         await page.getByRole('option', { name: step.go }).click();
       }
@@ -177,8 +181,7 @@ test('by the keyboard alone', async () => {
         await page.keyboard.press('Enter');
         continue;
       }
-      await page.keyboard.press('Control+k');
-      await page.getByRole('combobox').waitFor();
+      await world.pressUntilShown(page, ['Control+k'], page.getByRole('dialog', { name: 'Go to' }));
       await page.keyboard.type(step.paste);
       const option = page.getByRole('option', { name: step.go });
       await option.waitFor();

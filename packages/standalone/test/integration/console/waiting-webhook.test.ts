@@ -89,8 +89,8 @@ test('a delivery is sent again by the keyboard alone, and a double press sends i
   const { id, receiver } = await blockedWebhook('again');
   receiver.answer.status = 200;
   const page = await world.demoPage();
-  await page.keyboard.press('g');
-  await page.keyboard.press('w');
+  const make = page.getByRole('button', { name: 'Make a webhook', exact: true });
+  await world.pressUntilShown(page, ['g', 'w'], make);
   await page.getByRole('link', { name: 'again' }).waitFor();
   const press = async (key: string, until: () => Promise<boolean>): Promise<void> => {
     for (let count = 0; count < 60; count++) {
