@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { subscribeDemo } from '../../src/subscribe-demo.ts';
 import { startPurchaseServices, WAIT, type PurchaseServices } from './purchase-services.ts';
 
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 180_000;
 const PAID = { accountId: DEMO.paidAccountId, token: DEMO.paidAccountToken } as const;
 
 interface Schema {

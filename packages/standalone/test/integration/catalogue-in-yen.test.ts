@@ -16,7 +16,7 @@ import {
   type PurchaseServices,
 } from './purchase-services.ts';
 
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 180_000;
 
 const plan = (id: string, tier: string, amount: number, included: object) => ({
   id,

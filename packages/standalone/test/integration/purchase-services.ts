@@ -60,6 +60,8 @@ export async function startPurchaseServices(
     API_PORT: '0',
     WORKER_PORT: '0',
     WORKER_SWEEP_INTERVAL_MS: '100',
+    // A call that waits for its purchase waits long enough on a busy machine.
+    PURCHASE_WAIT_MS: '60000',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
     ...(catalogueFile !== undefined && { BILLING_CATALOGUE_FILE: catalogueFile }),
     ...more,

@@ -12,7 +12,7 @@ import {
   type PurchaseServices,
 } from './purchase-services.ts';
 
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 180_000;
 
 let services: PurchaseServices;
 beforeAll(async () => {
