@@ -1,4 +1,4 @@
-/** The end of intake beside a stall of the process, by an injected clock. */
+/** The end of intake beside a stall of its process. */
 import { expect, test } from 'vitest';
 import { stopServing } from '../src/stop-serving.ts';
 

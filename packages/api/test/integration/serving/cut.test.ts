@@ -179,7 +179,7 @@ test(
     );
     clearInterval(telling);
     await isIdle();
-    // V8 may free memory in another thread, later. What is held stays.
+    // V8 may free memory in another thread, later.
     await vi.waitFor(
       async () => expect((await heldSizeBytes()) - before).toBeLessThan(16 * MEBIBYTE),
       { timeout: 60_000, interval: 100 },

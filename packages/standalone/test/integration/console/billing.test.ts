@@ -3,6 +3,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+import { WAIT } from '../fleet-under-test.ts';
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -23,7 +24,7 @@ test('billing shows the plan, its usage and the purchases, and each number leads
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Credits' }).waitFor();
   await page.getByRole('button', { name: 'builder' }).click();
-  await page.waitForURL((url) => url.searchParams.get('type') === 'builder');
+  await expect.poll(() => new URL(page.url()).searchParams.get('type'), WAIT).toBe('builder');
   await page.goto(`${world.url}/billing/usage?by=week`);
   await page.getByText('0 in all.').waitFor();
   await page.context().close();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { problemsOf } from './accessibility.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+import { WAIT } from '../fleet-under-test.ts';
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -26,7 +27,7 @@ test('a reader of the console finds how to rotate a signing key, also in a brows
   const results = page.getByRole('region', { name: 'Results' });
   await results.getByRole('link').first().click();
   const answer = `${world.url}/docs/pages/operations/keys#rotate-a-signing-key`;
-  await page.waitForURL(({ href }) => href === answer);
+  await expect.poll(() => page.url(), WAIT).toBe(answer);
   await page.getByRole('heading', { name: 'Rotate a signing key' }).waitFor();
   await page.context().close();
 });

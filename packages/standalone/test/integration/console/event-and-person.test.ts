@@ -1,6 +1,7 @@
 /** An event and a person in the console, by two clicks each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+import { WAIT } from '../fleet-under-test.ts';
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -92,6 +93,6 @@ test('the page of people removes a parameter without a meaning from its address'
   await page.goto(`${world.url}/people?by=nonsense&more=1`);
   await page.getByRole('heading', { name: 'People' }).waitFor();
   // The address follows the screen.
-  await page.waitForURL((url) => url.search === '');
+  await expect.poll(() => new URL(page.url()).search, WAIT).toBe('');
   await page.context().close();
 });

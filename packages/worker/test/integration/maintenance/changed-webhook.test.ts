@@ -38,7 +38,7 @@ function changeEndpoint({ environmentId, webhookId, nowMs }: LaneWorld) {
   return { made: made.opened, commit: () => commit.open(), ended };
 }
 
-/** A hearing, and the store of a drain that tells it. */
+/** A hearing, and the store of a drain that reports to it. */
 function hearingOf(world: LaneWorld) {
   const store = storeOf(world);
   const hearing = createHearing();
