@@ -3,168 +3,29 @@
  *
  * Every request passes, in order: a request id, the headers every answer carries, 404 or 405 before the body is read,
  * the bearer key (under `/v1`), the body under its limit, the zod schemas, the handler, the response checked against
- * its schema. One file a route family declares routes. Two kinds of keys: one of the app API opens a workspace
+ * its schema. `routes.ts` registers the route families. Two kinds of keys: one of the app API opens a workspace
  * (`authenticate.ts`), a service account's token opens an account (`account-guard.ts`). A user's session in the console
  * opens both.
  */
-import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
-import type { ImportStorage } from '@sluice/database/imports/import-chunks';
-import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
-import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
-import type { Database } from '@sluice/database/connection/connection';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
-import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { portTaken } from '@sluice/platform/process/port-taken';
-import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
-import fastify, { LogController, type FastifyBaseLogger } from 'fastify';
+import fastify, { LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
-import { guardAccounts, refuseWhatIsBeyond } from './auth/account-guard.ts';
-import { registerAccounts } from './accounts/accounts.ts';
-import { registerCredentials } from './accounts/api-credentials.ts';
+import { refuseWhatIsBeyond } from './auth/account-guard.ts';
 import { watchMethods } from './serving/allowed-methods.ts';
-import { registerAuditLogExports, registerExportDownload } from './audit/audit-log-exports.ts';
-import { registerAuditLogs } from './audit/audit-logs.ts';
-import { authenticateCallers } from './auth/authenticate.ts';
-import { registerBilling } from './billing-routes.ts';
 import { registerConsoleFiles } from './console/console-files.ts';
-import { registerPortalOpening, registerPortalSession } from './console/portal-session.ts';
-import { registerConsoleSessions } from './console/console-sessions.ts';
-import { registerDeviceApproval } from './console/device-approval.ts';
-import { registerDeviceLogin } from './console/device-login.ts';
-import { registerSecondFactor } from './console/second-factor.ts';
-import { registerSignIn } from './console/sign-in.ts';
-import { createSessionDoor } from './auth/session-door.ts';
 import { refuseDemo } from './auth/demo-guard.ts';
 import { boundBodyTime } from './serving/body-deadline.ts';
+import type { ApiEffects, RequestRecord } from './api-effects.ts';
+import { registerRoutes } from './routes.ts';
 import { parseJsonBody } from './http/body.ts';
-import { registerCustomers } from './people/customers.ts';
-import { registerEnvironments } from './accounts/environments.ts';
 import { handleClientError, handleError, sendProblem } from './http/error-handling.ts';
-import { registerIdentityProvider } from './identity/identity-provider.ts';
-import type { ReadTextRecords } from './identity/domain-records.ts';
-import type { ProviderClient } from './identity/provider-client.ts';
-import { registerProviderSignIn } from './identity/provider-sign-in.ts';
-import { registerSignOut } from './identity/sign-out.ts';
-import { registerImports } from './imports/imports.ts';
-import { registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './serving/forwarded-for.ts';
-import { keepAnswers, keepNoAnswers } from './http/idempotency.ts';
-import { readFromReplica, type ReplicaReads } from './http/replica-reads.ts';
-import { registerIngestionIssues } from './events/ingestion-issues.ts';
-import { registerLaneOperations } from './webhooks/lane-operations.ts';
-import { registerObjects } from './people/objects.ts';
-import { registerLiveTail } from './events/live-tail.ts';
+import { keepAnswers } from './http/idempotency.ts';
+import { readFromReplica } from './http/replica-reads.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
-import { registerProbes, type ProbeEffects } from './serving/probes.ts';
-import { registerApplications } from './publishing/applications.ts';
-import { registerFeeds } from './publishing/feeds.ts';
-import { registerEventTypes } from './publishing/event-types.ts';
-import { registerPortalLinks } from './portal/portal-links.ts';
-import { registerFleet } from './fleet/fleet.ts';
-import type { FleetBroker } from './fleet/read-fleet.ts';
-import { registerReceipts } from './billing/receipts.ts';
-import { registerAttemptRequest } from './webhooks/attempt-request.ts';
-import { registerReportingWebhooks } from './webhooks/reporting-webhooks.ts';
-import { accountValidatorCompiler, validatorCompiler } from './http/request-validation.ts';
-import type { SignupAdmission } from './accounts/signup-admission.ts';
-import { registerSignup } from './accounts/signup.ts';
-import { registerPartnerDecisions, registerStartupProgram } from './accounts/startup-program.ts';
-import { registerTokenExchange } from './accounts/token-exchange.ts';
-import type { RefusedCredentials } from './auth/refused-credentials.ts';
-import type { TailHub } from './events/tail-hub.ts';
-import type { TailPlaces } from './events/tail-places.ts';
-import type { ServerStop } from './serving/server-stop.ts';
-import type { RequestTracer } from './serving/trace-requests.ts';
-import { registerProviderEvents } from './billing/provider-event-endpoint.ts';
-import { registerUserChanges } from './accounts/user-changes.ts';
-import { registerUsers } from './accounts/users.ts';
-import { registerWebhookReplays } from './webhooks/webhook-replays.ts';
-import { registerWebhookSecrets } from './webhooks/webhook-secrets.ts';
-import { registerWorkspaces } from './events/workspaces.ts';
-import { registerAttributeHistory } from './people/attribute-history.ts';
-import { registerEventList } from './events/event-list.ts';
-import { registerStatistics } from './events/statistics.ts';
-import { registerWorkspaceDeliveries } from './webhooks/workspace-deliveries.ts';
-
-/** A finished request, for metrics and the log. */
-export interface RequestRecord {
-  readonly method: string;
-  /** The route's pattern, never the URL: that names people. */
-  readonly route: string;
-  readonly status: number;
-  readonly durationMs: number;
-}
-
-/** All outside effects of the API, and the settings that its routes obey. Each route takes the ones that it needs. */
-export interface ApiEffects {
-  readonly database: Database;
-  /** Absent: all is read from `database`. */
-  readonly replicaReads?: ReplicaReads;
-  readonly logger: FastifyBaseLogger;
-  readonly now: () => number;
-  /** Milliseconds that never go back, for caches and waits. */
-  readonly monotonicNow: () => number;
-  readonly newId: () => string;
-  /** Signs access tokens, export links, purchase handles and cursors (`API_SECRET`). */
-  readonly secret: string;
-  readonly encryptedText: EncryptedText;
-  /** Makes a secret that cannot be guessed. */
-  readonly newSecret: () => string;
-
-  readonly provider: PaymentProvider;
-  readonly providerEventSecret: string;
-  readonly providerTimeoutMs: number;
-  readonly catalogue: Catalogue;
-  readonly cardPaymentMs: number;
-  readonly purchaseWaitMs: number;
-
-  readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  readonly wakeExport: (key: AuditLogExportKey) => Promise<void>;
-  readonly wakePurchaseWorkflow: (run: PurchaseKey) => Promise<void>;
-  readonly wakeProviderEvents: () => Promise<void>;
-
-  readonly openTail: TailHub['open'];
-  readonly tailPlaces: TailPlaces;
-  readonly tailDurationMsMax: number;
-
-  readonly signupAdmission: SignupAdmission;
-  /** Signs people in by the identity providers of accounts. */
-  readonly providers: ProviderClient;
-  /** Of the DNS, for the proof of email domains. */
-  readonly readTextRecords: ReadTextRecords;
-  /** The built console (`console-files.ts`). Absent: it is not served. */
-  readonly consoleDirectory?: string;
-  /** Intake's address in the samples of the console. */
-  readonly consoleIntakeUrl: string;
-  /** Browser's address of the console and the portal. Absent: the address of the call. */
-  readonly consoleUrl?: string;
-  /** The operator's own, whose admins see the installation in the console. */
-  readonly operatorAccountIds: readonly number[];
-  /** For a look at the shards. */
-  readonly openFleetBroker: () => Promise<FleetBroker>;
-  /** Names for which the demo's tokens are accepted from any address. */
-  readonly demoHosts: readonly string[];
-  readonly refusedCredentials: RefusedCredentials;
-  readonly ratePerMinute: number;
-  readonly keyRatePerSecond: number;
-  readonly importSizeBytesMax: number;
-  readonly unfinishedImportSizeBytesMax: number;
-  readonly importStorage: ImportStorage;
-  readonly giveUpAfterMs: number;
-  readonly outgoingIpAddresses: readonly string[];
-  /** Addresses and CIDR blocks whose `X-Forwarded-For` names the caller; limits count by it, the audit log keeps it. */
-  readonly trustedProxies: readonly string[];
-
-  readonly checkReadiness: ProbeEffects['checkReadiness'];
-  readonly renderMetrics: ProbeEffects['renderMetrics'];
-  readonly showsProbeDetails: boolean;
-  readonly recordRequest: (record: RequestRecord) => void;
-  /** Absent: traces are off. */
-  readonly requestTracer?: RequestTracer;
-  /** Absent: `close` closes idle connections at once. */
-  readonly serverStop?: ServerStop;
-}
+import { registerProbes } from './serving/probes.ts';
+import { validatorCompiler } from './http/request-validation.ts';
 
 /** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
 const BODY_SIZE_BYTES_MAX = 64 * 1024;
@@ -258,71 +119,7 @@ export async function buildServer(
   const declareMissingMethods = watchMethods(app);
   await describeApi(app);
   registerProbes(app, effects);
-  await app.register(async (scope: ApiServer) => {
-    authenticateCallers(scope, effects);
-    registerReportingWebhooks(scope, effects);
-    registerAttemptRequest(scope, effects);
-    registerLaneOperations(scope, effects);
-    registerWebhookSecrets(scope, effects);
-    registerWebhookReplays(scope, effects);
-    registerPortalLinks(scope, effects);
-    registerEventTypes(scope, effects);
-    registerApplications(scope, effects);
-    registerFeeds(scope, effects);
-    registerPortalSession(scope, effects);
-    registerCustomers(scope, effects);
-    registerObjects(scope, effects);
-    registerAttributeHistory(scope, effects);
-    registerEventList(scope, effects);
-    registerEventTrace(scope, effects);
-    registerStatistics(scope, effects);
-    registerWorkspaceDeliveries(scope, effects);
-    registerLiveTail(scope, effects);
-    registerIngestionIssues(scope, effects);
-    registerImports(scope, effects);
-    registerWorkspaces(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => {
-    scope.setValidatorCompiler(accountValidatorCompiler);
-    guardAccounts(scope, effects);
-    registerAccounts(scope, effects);
-    registerEnvironments(scope, effects);
-    registerBilling(scope, effects);
-    registerUsers(scope, effects);
-    registerUserChanges(scope, effects);
-    registerIdentityProvider(scope, effects);
-    registerCredentials(scope, effects);
-    registerReceipts(scope, effects);
-    registerPartnerDecisions(scope, effects);
-    registerAuditLogs(scope, effects);
-    registerAuditLogExports(scope, effects);
-    registerConsoleSessions(scope, effects);
-    registerDeviceApproval(scope, effects);
-    registerFleet(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => {
-    const readSession = createSessionDoor(effects);
-    keepNoAnswers(scope);
-    registerSignIn(scope, effects, readSession);
-    registerSecondFactor(scope, effects, readSession);
-    registerProviderSignIn(scope, effects, readSession);
-    registerSignOut(scope, effects, readSession);
-    registerPortalOpening(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => {
-    keepNoAnswers(scope);
-    registerDeviceLogin(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => {
-    scope.setValidatorCompiler(accountValidatorCompiler);
-    registerSignup(scope, effects);
-    registerStartupProgram(scope, effects);
-    registerTokenExchange(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => {
-    registerProviderEvents(scope, effects);
-  });
-  await app.register(async (scope: ApiServer) => registerExportDownload(scope, effects));
+  await registerRoutes(app, effects);
   registerConsoleFiles(app, effects);
   serveReference(app);
   declareMissingMethods();

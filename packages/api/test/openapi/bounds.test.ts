@@ -10,7 +10,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { z } from 'zod';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ApiEffects, buildServer } from '../../src/server.ts';
+import type { ApiEffects } from '../../src/api-effects.ts';
+import { buildServer } from '../../src/server.ts';
 import type { ApiServer } from '../../src/http/api-server.ts';
 import { type JsonSchema, type ProbeWorld, probesOf, sampleOf } from './probes.ts';
 

@@ -4,7 +4,7 @@ import { createDatabase, type Database } from '@sluice/database/connection/conne
 import { startTcpProxyTo, type UrlProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { RequestRecord } from '../../../src/server.ts';
+import type { RequestRecord } from '../../../src/api-effects.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { KEY_OF_A, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 

@@ -21,7 +21,8 @@ import { RefusedCredentials } from '../../../src/auth/refused-credentials.ts';
 import { createProviderClient } from '../../../src/identity/provider-client.ts';
 import { createProviderFetch } from '../../../src/identity/provider-fetch.ts';
 import { TailPlaces } from '../../../src/events/tail-places.ts';
-import { buildServer, type ApiEffects } from '../../../src/server.ts';
+import type { ApiEffects } from '../../../src/api-effects.ts';
+import { buildServer } from '../../../src/server.ts';
 import { checkAgainst } from './documented-answers.ts';
 
 export const SECRET = 'secret of the api under test, long enough';
