@@ -3,38 +3,23 @@
  *
  * They must do as their page describes. Each page is typed into one shell, block by block, beside an `npm start`. The
  * blocks follow the convention of the runbooks (`chaos/src/runbooks/read-runbook.ts`).
- *
- * A block that cannot run here has a line before it: `<!-- not run: the reason -->`.
  */
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
-import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { openOperatorShell } from '@sluice/chaos/runbooks/operator-shell';
-import { readRunbook, unseen, type Step } from '@sluice/chaos/runbooks/read-runbook';
+import { unseen } from '@sluice/chaos/runbooks/read-runbook';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pagesOf, ROOT, stepsOf } from '../command-pages.ts';
 import { programsFolder } from './pasted-lines.ts';
 import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
-const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const WAIT = { timeout: 60_000, interval: 250 };
 /** Of a page, whose blocks start a dozen programs. */
 const PAGE_TIMEOUT_MS = 240_000;
-/** A block with its reason, and its output. */
-const NOT_RUN = /^ *<!-- not run: \S.*? -->\n( *)```sh\n.*?^\1```\n(?: *```text\n.*?^\1```\n)?/gms;
-
-const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
-const stepsOf = (page: string): Step[] => readRunbook(read(page).replaceAll(NOT_RUN, ''));
-const pages = [
-  'README.md',
-  'docs/quickstart.md',
-  ...readdirSync(join(ROOT, 'docs/guides'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/guides/${name}`),
-].filter((page) => stepsOf(page).length > 0);
+const pages = pagesOf('packages/standalone/test/integration/page-commands.test.ts');
 
 let standalone: Awaited<ReturnType<typeof startStandaloneUnderTest>>;
 let endStandalone: () => Promise<void>;
