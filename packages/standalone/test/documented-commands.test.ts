@@ -19,7 +19,10 @@ test('each block of commands is typed by a program, or a line before it gives th
     ({ page, reason }) =>
       reason === undefined && !typists.some((typist) => TYPISTS[typist].test(page)),
   );
-  expect(forgotten.map(({ place }) => place)).toEqual([]);
+  expect(
+    forgotten.map(({ place }) => place),
+    'name a program in command-pages.ts, or give the reason: <!-- not run: … -->',
+  ).toEqual([]);
 });
 
 test('commands are in blocks of sh, and in no other block', () => {
