@@ -1,0 +1,111 @@
+/** Bytes of streams that intake holds: bounds of one and of all, and the streams that are cut or wait. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { capacityOfOne } from '../support/capacity-of-one.ts';
+import { HeldBytes } from '../../src/stream/held-bytes.ts';
+import { openStream } from '../support/simulated-streams.ts';
+
+/** Bounds of a fifth of a megabyte each, and pieces of one line without an end, of a tenth. */
+const SMALL_BOUNDS = {
+  cutAboveSizeBytes: 500_000,
+  readBelowSizeBytes: 200_000,
+  readAheadBelowSizeBytes: 100_000,
+};
+const PIECE = new Uint8Array(100_000).fill(0x20);
+
+// uWebSockets.js reads on after a pause, for as long as a sender fills its buffer.
+test('of streams that bring more than may be held, the one that holds most is cut', async () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const places = capacityOfOne(4);
+  const honest = openStream({ held, places });
+  const flood = openStream({ held, places });
+  for (let n = 0; n < 3; n++) flood.push(PIECE.slice());
+  for (let n = 0; n < 2; n++) honest.push(PIECE.slice());
+  expect([honest.isEnded(), flood.isEnded()]).toEqual([false, false]);
+  // The last piece of the honest one is one too many.
+  honest.push(PIECE.slice(), true);
+  expect([honest.isEnded(), flood.isEnded()]).toEqual([false, true]);
+  expect(held.totalSizeBytes).toBe(300_000);
+  await vi.waitFor(() => expect(honest.answers().at(-1)?.end).toBe('complete'), 10_000);
+  expect(honest.answers().at(-1)?.line).toBe(1);
+  await vi.waitFor(() => expect(places.totalSize).toBe(0), 10_000);
+  expect(held.totalSizeBytes).toBe(0);
+});
+
+test('a stream alone that brings more than may be held is cut', async () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const flood = openStream({ held });
+  for (let n = 0; n < 6; n++) flood.push(PIECE.slice());
+  expect(flood.isEnded()).toBe(true);
+  expect(held.totalSizeBytes).toBe(0);
+});
+
+test('while one stream fills the memory the others are not read, and are read again once it is taken', async () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const first = openStream({ held });
+  const others = [openStream({ held }), openStream({ held })];
+  first.push(PIECE.slice());
+  expect(others.map((other) => other.isPaused())).toEqual([false, false]);
+  first.push(PIECE.slice());
+  expect(others.map((other) => other.isPaused())).toEqual([true, true]);
+  await vi.waitFor(() => expect(held.totalSizeBytes).toBe(0), 10_000);
+  await vi.waitFor(
+    () => expect([first, ...others].map((each) => each.isPaused())).toEqual([false, false, false]),
+    10_000,
+  );
+});
+
+test('a sender of small chunks is read on while its lines are taken, up to a bound', async () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const stream = openStream({ held });
+  stream.stopReading();
+  const lines = new Uint8Array(Buffer.from('{"type":"page","userId":"a"}\n'.repeat(7)));
+  const pushMany = async (): Promise<void> => {
+    for (let n = 0; n < 100; n++) stream.push(lines.slice());
+    expect(stream.isPaused()).toBe(true);
+    await turn();
+  };
+  await pushMany();
+  expect(stream.isPaused()).toBe(false);
+  // 20 KB each time, of which some are taken.
+  for (let n = 0; n < 20 && !stream.isPaused(); n++) await pushMany();
+  for (let n = 0; n < 10; n++) await turn();
+  expect(stream.isPaused()).toBe(true);
+  expect(held.totalSizeBytes).toBeGreaterThan(80_000);
+  stream.read();
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 10_000);
+});
+
+test('a stream is read although others hold all memory, if those are hardly taken for 3 s', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  let nowMs = 0;
+  const held = new HeldBytes(() => nowMs, SMALL_BOUNDS);
+  const told: string[] = [];
+  const open = (name: string) =>
+    held.open({
+      read: () => void told.push(`${name} read`),
+      holdBack: () => void told.push(`${name} held back`),
+      cut: () => void told.push(`${name} cut`),
+    });
+  const slow = open('slow');
+  const waiting = open('waiting');
+  slow.take(200_000);
+  waiting.ask();
+  for (; nowMs < 2_900; nowMs += 100) vi.advanceTimersByTime(100);
+  expect(told).toEqual(['waiting held back']);
+  for (; nowMs < 4_100; nowMs += 100) vi.advanceTimersByTime(100);
+  expect(told).toEqual(['waiting held back', 'waiting read']);
+});
+
+test.each([
+  ['refused at once', { keys: [] }],
+  ['ended in strict mode, with bytes behind the bad line', { strictMode: '1' }],
+])('a stream that is %s holds no bytes', async (_, given) => {
+  const held = new HeldBytes(() => performance.now());
+  const stream = openStream({ held, ...given });
+  stream.push(new Uint8Array(Buffer.from('x\n')));
+  stream.push(new Uint8Array(100_000).fill(0x20), true);
+  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 5_000);
+  expect(held.totalSizeBytes).toBe(0);
+});
