@@ -1,0 +1,123 @@
+/** Calls that are reported: once each, about the right person, and calls without a report. */
+import { describe, expect, it } from 'vitest';
+import {
+  identify,
+  identifyObject,
+  merge,
+  relate,
+  remove,
+  suppress,
+  track,
+  unsuppress,
+} from '../../src/testing/sample-operations.ts';
+import { WAYS } from '../support/memory-store.ts';
+import { brief, reportsOf, storeFor } from '../support/incoming-reports.ts';
+
+describe('which calls', () => {
+  it.each(WAYS)('an event id once, %s', (_, isTogether) => {
+    const store = storeFor({});
+    const twice = [track('id:1', 'a', { eventId: 'e' }), track('id:1', 'b', { eventId: 'e' })];
+    const reports = isTogether
+      ? reportsOf(store, ...twice)
+      : twice.flatMap((operation) => reportsOf(store, operation));
+    expect(reports.map(brief)).toEqual(['event a e']);
+  });
+
+  it.each(WAYS)(
+    'an anonymous event once, under its anonymous id, before it is somebody’s, %s',
+    (_, isTogether) => {
+      const store = storeFor({ events: ['event'] });
+      const calls = [
+        track('anonymous_id:v', 'seen', { eventId: '1' }),
+        identify('id:1', {}, { anonymousId: 'v' }),
+        track('anonymous_id:v', 'bought', { eventId: '2' }),
+      ];
+      const reports = isTogether
+        ? reportsOf(store, ...calls)
+        : calls.flatMap((operation) => reportsOf(store, operation));
+      expect(reports.map((report) => [brief(report), report.personId, report.data])).toEqual([
+        [
+          'event seen 1',
+          undefined,
+          expect.objectContaining({ anonymous_id: 'v', identifiers: { id: null, email: null } }),
+        ],
+        ['event bought 2', 1, expect.objectContaining({ anonymous_id: 'v', customer_id: '1' })],
+      ]);
+    },
+  );
+
+  it('the suppression of a person is reported last, and later calls of the person are not', () => {
+    const store = storeFor({});
+    store.apply(identify('id:1', { anonymous_id: 'v' }));
+    const entry = { person: { kind: 'id', value: '1' } as const, attributes: {} };
+    const reports = reportsOf(
+      store,
+      suppress('id:1'),
+      suppress('id:1'),
+      track('id:1', 'a'),
+      track('anonymous_id:v', 'b'),
+      identify('id:1', { plan: 'pro' }),
+      relate('id:1', 'acme'),
+      identifyObject('acme', {}, { relationships: [entry] }),
+      remove('id:1'),
+      suppress('id:nobody'),
+    );
+    expect(reports.map(({ objectType, metric }) => `${objectType} ${metric}`)).toEqual([
+      'delete suppress',
+    ]);
+    store.apply(unsuppress('id:1'));
+    expect(reportsOf(store, track('id:1', 'back'))).toHaveLength(1);
+  });
+
+  it('a call that newer attributes supersede is not reported, but its new relationships are', () => {
+    const store = storeFor({});
+    const at = (attributesAtMs: number) => ({ attributesAtMs });
+    store.apply(
+      identify('id:1', { plan: 'new' }, at(2_000)),
+      identifyObject('acme', { a: 2 }, at(2_000)),
+      identify('anonymous_id:v', { plan: 'new' }, at(2_000)),
+    );
+    const entry = { person: { kind: 'id', value: '1' } as const, attributes: {} };
+    const reports = reportsOf(
+      store,
+      identify('id:1', { plan: 'old' }, at(1_000)),
+      identify('anonymous_id:v', { plan: 'old' }, at(1_000)),
+      identifyObject('acme', { a: 1 }, at(1_000)),
+      identifyObject('acme', { a: 1 }, { ...at(1_000), relationships: [entry] }),
+    );
+    expect(reports.map(({ data }) => data)).toEqual([
+      expect.not.objectContaining({ attributes: expect.anything() }),
+    ]);
+  });
+
+  it('a later event of a visitor has the identifiers of the person, also if no webhook wanted the linking event', () => {
+    const store = storeFor({ eventNames: ['bought'] });
+    store.apply(identify('id:1', { email: 'a@x' }));
+    const reports = reportsOf(
+      store,
+      track('id:1', 'seen', { anonymousId: 'v' }),
+      track('anonymous_id:v', 'bought'),
+    );
+    expect(reports.map(({ data }) => data)).toEqual([
+      expect.objectContaining({ anonymous_id: 'v', customer_id: '1', email_address: 'a@x' }),
+    ]);
+  });
+
+  it('of a person who is merged within the commit batch, as of whom they are part of', () => {
+    const store = storeFor({ events: ['event'] });
+    store.apply(identify('id:1'), identify('id:2'));
+    const [report] = reportsOf(store, track('id:2', 'a'), merge('id:1', 'id:2'));
+    expect(report).toMatchObject({ personId: 1, data: { customer_id: '2' } });
+  });
+
+  it('names of a client’s cannot stand for ours', () => {
+    const store = storeFor({});
+    const data = { identifiers: { svc_id: 'a3000009' }, customer_id: 'x' };
+    const [report] = reportsOf(store, track('anonymous_id:v', 'a', { data }));
+    expect(report?.data).toMatchObject({
+      customer_id: '',
+      identifiers: { id: null, email: null },
+      properties: data,
+    });
+  });
+});
