@@ -1,17 +1,8 @@
 /** Imports that are made over HTTP from a URL or a file. Some are refused before it or in the middle of it. */
-import { once } from 'node:events';
-import { connect } from 'node:net';
-import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { listen } from '../../../src/server.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertTenant,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
-import { CSV, FIELDS, form, storedFile } from '../support/import-forms.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { countImports, CSV, FIELDS, form, storedFile } from '../support/import-forms.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -19,10 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const importCount = async (): Promise<number> => {
-  const { rows } = await sql<{ count: string }>`select count(*) from imports`.execute(api.database);
-  return Number(rows[0]?.count);
-};
+const importCount = () => countImports(api.database);
 
 describe('making an import', () => {
   test('from a URL waits for a worker to fetch it', async () => {
@@ -193,187 +181,5 @@ describe('making an import', () => {
     );
     expectProblem(answer, 413, 'body_too_large');
     expect(await importCount()).toBe(before);
-  });
-});
-
-// All workspaces share one Postgres: files that wait to be imported must not fill it.
-describe('a workspace whose imports do not end', () => {
-  /** As many as are wanted, in workspace `environmentId`. */
-  const insertUnfinished = async (environmentId: number, count: number, sizeBytes: number) => {
-    const now = new Date(api.clock.nowMs);
-    await sql`
-      insert into imports (environment_id, name, identifier, data_to_process, state, size_bytes, created_at, updated_at)
-      select ${environmentId}::int, 'waits', 'id', 'all', 'preprocessed', ${sizeBytes}::bigint, ${now}::timestamptz, ${now}::timestamptz
-        from generate_series(1, ${count}::int)`.execute(api.database);
-  };
-  const post = async (tenant: Tenant) => {
-    const body = { import: { ...FIELDS, data_file_url: 'https://files.example/a.csv' } };
-    return api.call('POST', '/v1/imports', { key: tenant.key, body });
-  };
-  let tenantCount = 0;
-  const newTenant = () => insertTenant(api.database, `key_of_importer_${++tenantCount}`);
-
-  test('gets no further one past as many as it may have, until one is cancelled; others do', async () => {
-    const tenant = await newTenant();
-    await insertUnfinished(tenant.environmentId, 98, 0);
-    const last = (await post(tenant)).json().import;
-    const [one, other] = await Promise.all([post(tenant), post(tenant)]);
-    expect(new Set([one.statusCode, other.statusCode])).toEqual(new Set([200, 409]));
-    const refused = one.statusCode === 409 ? one : other;
-    expectProblem(refused, 409, 'limit_reached');
-    expect(refused.json().meta.limit).toBe(100);
-    expect(refused.json().detail).toMatch(/cancel one/);
-    const before = await importCount();
-    const asForm = { ...(await form(FIELDS, CSV)), key: tenant.key };
-    expectProblem(await api.call('POST', '/v1/imports', asForm), 409, 'limit_reached');
-    expect(await importCount()).toBe(before);
-    expect((await post(await newTenant())).statusCode).toBe(200);
-
-    await api.call('POST', `/v1/imports/${last.id}/cancel`, { key: tenant.key });
-    expect((await api.call('POST', '/v1/imports', asForm)).statusCode).toBe(200);
-  });
-
-  test('beyond its share of the storage gets no further file, while another one does', async () => {
-    const [tenant, other] = [await newTenant(), await newTenant()];
-    const before = await importCount();
-    await insertUnfinished(tenant.environmentId, 1, 7.5e11);
-    const file = await form(FIELDS, Buffer.alloc(2_000_000, 'a'));
-    const refused = await api.app.inject({
-      method: 'POST',
-      url: '/v1/imports',
-      ...file,
-      headers: { ...file.headers, authorization: `Bearer ${tenant.key}` },
-    });
-    expectProblem(refused, 503, 'unavailable');
-    expect(refused.headers['retry-after']).toBeDefined();
-    expect(await importCount()).toBe(before + 1);
-    const taken = await api.call('POST', '/v1/imports', { ...file, key: other.key });
-    expect(taken.statusCode).toBe(200);
-    await sql`delete from imports where environment_id = ${tenant.environmentId}`.execute(
-      api.database,
-    );
-  });
-
-  test('gets 409 for a file past the total size of its imports, and stores no part of it', async () => {
-    const tenant = await newTenant();
-    await insertUnfinished(tenant.environmentId, 4, 5_000_000);
-    const before = await importCount();
-    const file = { ...(await form(FIELDS, Buffer.alloc(6_000_000, 'a'))), key: tenant.key };
-    const refused = await api.call('POST', '/v1/imports', file);
-    expectProblem(refused, 409, 'limit_reached');
-    expect(refused.json().meta.limit).toBe(25_000_000);
-    expect(refused.json().detail).toMatch(/25000000 bytes together.*cancel one/);
-    expect(await importCount()).toBe(before);
-    expect((await api.call('POST', '/v1/imports', { ...file, key: api.b.key })).statusCode).toBe(
-      200,
-    );
-
-    await sql`update imports set state = 'imported' where environment_id = ${tenant.environmentId}`.execute(
-      api.database,
-    );
-    expect((await api.call('POST', '/v1/imports', file)).statusCode).toBe(200);
-  });
-});
-
-describe('a file that is sent again with the same Idempotency-Key', () => {
-  const send = async (
-    idempotencyKey: string,
-    file = CSV,
-    fields: Record<string, string> = FIELDS,
-  ) => {
-    const { payload, headers } = await form(fields, file);
-    const sent = { payload, headers: { ...headers, 'idempotency-key': idempotencyKey } };
-    return api.call('POST', '/v1/imports', sent);
-  };
-
-  test('I38: is the same import, and the second file is not stored', async () => {
-    const first = await send('again');
-    const before = await importCount();
-    const again = await send('again');
-    expect(again.headers['idempotent-replayed']).toBe('true');
-    expect(again.body).toBe(first.body);
-    expect(await importCount()).toBe(before);
-  });
-
-  test.each([
-    ['file', CSV.replace('ann', 'bob'), FIELDS],
-    ['description', CSV, { ...FIELDS, description: 'another' }],
-  ])('I38: with another %s is 422 and is not stored', async (what, file, fields) => {
-    await send(`other-${what}`);
-    const before = await importCount();
-    const other = await send(`other-${what}`, file, fields);
-    expectProblem(other, 422, 'idempotency_key_reused');
-    expect(await importCount()).toBe(before);
-  });
-
-  test('I38: is not imported twice if the process died before its answer', async () => {
-    const first = await send('died');
-    // The import is under way, its answer was never kept.
-    await sql`
-      update idempotency_keys set answer = null, locked_until = ${new Date(api.clock.nowMs)}
-       where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
-    const before = await importCount();
-    const again = await send('died');
-    expect(again.headers['idempotent-replayed']).toBeUndefined();
-    expect(again.body).toBe(first.body);
-    expect(await importCount()).toBe(before);
-  });
-});
-
-describe('on a socket', () => {
-  let port: number;
-  beforeAll(async () => {
-    port = await listen(api.app, '127.0.0.1', 0);
-  });
-
-  // A request is closed once its last byte was read, which may be before its file is kept.
-  test.each([0, 1, 100_000, 3_000_000])('a file of %i bytes is taken whole', async (sizeBytes) => {
-    const file = 'x'.repeat(sizeBytes);
-    const { payload, headers } = await form(FIELDS, file);
-    const answer = await fetch(`http://127.0.0.1:${port}/v1/imports`, {
-      method: 'POST',
-      headers: { ...headers, authorization: `Bearer ${api.a.key}` },
-      body: new Uint8Array(payload),
-    });
-    const made = (await answer.json()) as { import: { id: number } };
-    expect(made).toMatchObject({ import: { state: 'preprocessed' } });
-    expect((await storedFile(api.database, made.import.id)).toString()).toBe(file);
-  });
-
-  const beginUpload = async (key: string) => {
-    const { payload, headers } = await form(FIELDS, Buffer.alloc(3_000_000, 'a'));
-    const socket = connect(port, '127.0.0.1');
-    // A refused file may be cut with a reset, after its answer.
-    socket.on('error', () => undefined);
-    await once(socket, 'connect');
-    socket.write(
-      `POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: ${headers['content-type']}\r\nContent-Length: ${payload.length}\r\n\r\n`,
-    );
-    socket.write(payload.subarray(0, 2_500_000));
-    return { socket, rest: payload.subarray(2_500_000) };
-  };
-
-  test('a sender that vanishes in the middle of a file leaves no import behind', async () => {
-    const before = await importCount();
-    const { socket } = await beginUpload(api.a.key);
-    await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 20_000);
-    socket.destroy();
-    await vi.waitFor(async () => expect(await importCount()).toBe(before), 20_000);
-  });
-
-  // Security: a file may come for hours, and its rows become events.
-  test('a key that is revoked in the middle of its file is refused, and the import is removed', async () => {
-    const { key, accountId } = await insertTenant(api.database, 'key_of_revoked_importer');
-    const before = await importCount();
-    const { socket, rest } = await beginUpload(key);
-    await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 20_000);
-    await sql`update api_credentials set revoked_at = now() where account_id = ${accountId}`.execute(
-      api.database,
-    );
-    socket.write(rest);
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 [^]*www-authenticate: Bearer/);
-    await vi.waitFor(async () => expect(await importCount()).toBe(before), 20_000);
-    socket.destroy();
   });
 });

@@ -1,4 +1,4 @@
-/** Forms for the tests of imports. Also reads a stored file. */
+/** Forms for the tests of imports. Also counts imports, and reads a stored file. */
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
@@ -29,4 +29,9 @@ export async function storedFile(database: Database, importId: number): Promise<
     database,
   );
   return Buffer.concat(rows.map(({ bytes }) => bytes));
+}
+
+export async function countImports(database: Database): Promise<number> {
+  const { rows } = await sql<{ count: string }>`select count(*) from imports`.execute(database);
+  return Number(rows[0]?.count);
 }
