@@ -8,9 +8,9 @@ import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTokenServer, type TokenServer } from '../../support/token-server.ts';
-import { createCrashWorld, expectAllInOrder, type CrashWorld } from '../support/crash-world.ts';
-import { createGate, until } from '../support/lane-world.ts';
+import { startTokenServer, type TokenServer } from '../../../support/token-server.ts';
+import { createCrashWorld, expectAllInOrder, type CrashWorld } from '../../support/crash-world.ts';
+import { createGate, until } from '../../support/lane-world.ts';
 
 let world: CrashWorld;
 let tokens: TokenServer;
