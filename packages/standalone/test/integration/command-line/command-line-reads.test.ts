@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
-import { runProgram, runSluice, SLUICE, sluiceSettings } from './program-under-test.ts';
+import { startFleet, WAIT, type Fleet } from '../fleet-under-test.ts';
+import { runProgram, runSluice, SLUICE, sluiceSettings } from '../program-under-test.ts';
 
 let fleet: Fleet;
 // A failure that waits an hour waits for the probe of a test.

@@ -1,8 +1,8 @@
 /** `sluice keys`, at a real fleet. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startFleet, type Fleet } from './fleet-under-test.ts';
-import { runSluice } from './program-under-test.ts';
+import { startFleet, type Fleet } from '../fleet-under-test.ts';
+import { runSluice } from '../program-under-test.ts';
 
 let fleet: Fleet;
 beforeAll(async () => void (fleet = await startFleet()));

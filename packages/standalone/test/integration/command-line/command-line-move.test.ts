@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
-import { runSluice } from './program-under-test.ts';
+import { startFleet, WAIT, type Fleet } from '../fleet-under-test.ts';
+import { runSluice } from '../program-under-test.ts';
 
 let fleet: Fleet;
 beforeAll(async () => void (fleet = await startFleet()));
