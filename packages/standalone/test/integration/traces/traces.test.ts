@@ -1,72 +1,34 @@
 /** One event's way as one trace: through the processes that operators run, to a collector that really listens. */
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import {
-  startCollectorUnderTest,
-  type CollectedSpan,
-  type CollectorUnderTest,
-} from '@sluice/platform/testing/collector-under-test';
+import type { CollectedSpan } from '@sluice/platform/testing/collector-under-test';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
+import { WAIT, type Fleet } from '../fleet-under-test.ts';
 import {
-  addWebhook,
   callApi,
   identify,
   leaving,
   newSender,
   SLOW,
-  startEndpoint,
   WRITE_KEY,
   type Endpoint,
 } from './traced-calls.ts';
+import { startTracedFleet, type TracedFleet } from './traced-fleet.ts';
 
 describe('with a collector', () => {
-  let collector: CollectorUnderTest;
+  let traced: TracedFleet;
+  let collector: TracedFleet['collector'];
   let endpoint: Endpoint;
   let fleet: Fleet;
   let webhookId: number;
-  let simulator: Simulator;
-
+  let spansOf: TracedFleet['spansOf'];
   beforeAll(async () => {
-    [collector, endpoint, simulator] = await Promise.all([
-      startCollectorUnderTest(),
-      startEndpoint(),
-      startSimulator({
-        host: '127.0.0.1',
-        port: 0,
-        webhookSecret: 'whsec_of_this_test',
-        catalogue: readCatalogue(undefined),
-        now: Date.now,
-        random: Math.random,
-      }),
-    ]);
-    fleet = await startFleet('redis', {
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      SIMULATOR_URL: `http://127.0.0.1:${simulator.port}`,
-    });
-    webhookId = await addWebhook(fleet, endpoint);
+    traced = await startTracedFleet();
+    ({ collector, endpoint, fleet, webhookId, spansOf } = traced);
   }, SLOW.timeout);
-
-  afterAll(async () => {
-    await fleet.close();
-    await simulator.close();
-    endpoint.close();
-    collector.close();
-  });
-
-  /** The spans of a trace by name, as soon as there are so many of each. */
-  const spansOf = (traceId: string, counts: Readonly<Record<string, number>>) =>
-    vi.waitFor(() => {
-      const spans = collector.spans.filter((span) => span.traceId === traceId);
-      const byName = Map.groupBy(spans, ({ name }) => name);
-      const found = [...byName].map(([name, { length }]) => [name, length]);
-      expect(Object.fromEntries(found)).toEqual(counts);
-      return (name: string): CollectedSpan[] => byName.get(name) ?? [];
-    }, WAIT);
+  afterAll(() => traced.close());
 
   test('one call is one trace, from its sender to the endpoint of its delivery', SLOW, async () => {
     const sender = newSender();

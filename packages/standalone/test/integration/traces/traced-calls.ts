@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { expect } from 'vitest';
-import type { Fleet } from './fleet-under-test.ts';
+import type { Fleet } from '../fleet-under-test.ts';
 
 /** Processes start slowly on a machine that is shared. */
 export const SLOW = { timeout: 120_000 };

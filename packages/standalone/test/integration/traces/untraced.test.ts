@@ -5,7 +5,7 @@ import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { mainOf, startFleet, WAIT } from './fleet-under-test.ts';
+import { mainOf, startFleet, WAIT } from '../fleet-under-test.ts';
 import { addWebhook, callApi, identify, newSender, SLOW, startEndpoint } from './traced-calls.ts';
 
 /** A process that so much as asks for OpenTelemetry’s SDK ends; prom-client has its API along, which has no effect. */
