@@ -7,7 +7,11 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { subscribeDemo } from '../../src/subscribe-demo.ts';
-import { startPurchaseServices, WAIT, type PurchaseServices } from './purchase-services.ts';
+import {
+  startPurchaseServices,
+  WAIT,
+  type PurchaseServices,
+} from './purchases/purchase-services.ts';
 
 const TEST_TIMEOUT_MS = 180_000;
 const PAID = { accountId: DEMO.paidAccountId, token: DEMO.paidAccountToken } as const;

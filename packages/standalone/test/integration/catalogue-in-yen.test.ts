@@ -14,7 +14,7 @@ import {
   startPurchaseServices,
   WAIT,
   type PurchaseServices,
-} from './purchase-services.ts';
+} from './purchases/purchase-services.ts';
 
 const TEST_TIMEOUT_MS = 180_000;
 

@@ -9,7 +9,7 @@ import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { chromiumPath } from '../chromium-under-test.ts';
-import { startPurchaseServices, type PurchaseServices } from '../purchase-services.ts';
+import { startPurchaseServices, type PurchaseServices } from '../purchases/purchase-services.ts';
 import { builtConsole } from './console-under-test.ts';
 
 let services: PurchaseServices;

@@ -1,17 +1,9 @@
 /**
  * Purchases through real processes, paid at the simulated payment provider.
+ *
+ * They stand in one file because `npm run verify` compares the ledgers of all of them at its end.
  */
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import type { SimulatorState } from '@sluice/billing-vendor/simulator/engine/simulator-state';
-import {
-  addLine,
-  createInvoice,
-  finalizeInvoice,
-} from '@sluice/billing-vendor/simulator/objects/simulator-invoices';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
@@ -25,6 +17,7 @@ import {
   WAIT,
   type PurchaseServices,
 } from './purchase-services.ts';
+import { finalizeUnusedTime, startReceiver } from './purchase-ends.ts';
 
 /** `npm run verify` alone is run seven times. */
 const TEST_TIMEOUT_MS = 180_000;
@@ -34,24 +27,6 @@ beforeAll(async () => {
   services = await startPurchaseServices(testRedisUrl());
 }, TEST_TIMEOUT_MS);
 afterAll(() => services.close());
-
-test.each([CARD, INVOICED])(
-  "the demo's account $accountId is on a plan that is sold, and has its included credits",
-  async (account) => {
-    const { plans } = (await services.call(account, '/plans')).body as unknown as {
-      plans: { id: string; current: boolean }[];
-    };
-    expect(plans.filter(({ current }) => current).map(({ id }) => id)).toEqual(['premium_month']);
-    const { body } = await services.call(account, '/usage_profile');
-    expect(body).toMatchObject({
-      profile: {
-        meters: expect.arrayContaining([
-          expect.objectContaining({ meter: 'llm', included: 10_000 }),
-        ]),
-      },
-    });
-  },
-);
 
 test(
   'invoiced: 200 starts at once of two packs are one charge of the card on file',
@@ -275,87 +250,49 @@ test(
   'the end of a purchase is sent by a signed call to the webhooks of the account that chose it, and of no other',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const received: { readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
-    const receiver = createServer((request, response) => {
-      void text(request).then((body) => {
-        received.push({ headers: request.headers, body });
-        response.end();
-      });
-    }).listen(0, '127.0.0.1');
-    await once(receiver, 'listening');
-    try {
-      const made = await fetch(`${services.api.url}/v1/reporting_webhooks`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          name: 'Purchases',
-          endpoint: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
-          events: ['purchase_ended'],
-        }),
-      });
-      expect(made.status).toBe(200);
-      const elsewhere = await services.call(INVOICED, '/credits/purchase', {
-        llm: { quantity: 1_000 },
-      });
-      await services.untilEnded(INVOICED, elsewhere.body.run_id);
-      const refused = await services.call(CARD, '/addons', {
-        skus: { add: ['price_addon_ip_2024'] },
-      });
-      const ended = await services.untilEnded(CARD, refused.body.run_id);
-      await vi.waitFor(() => expect(received).toHaveLength(1), WAIT);
-      const [delivery] = received;
-      expect(verifyDelivery(delivery!.headers, delivery!.body, DEMO.signingKey)).toBe(true);
-      expect(JSON.parse(delivery!.body)).toMatchObject({
-        event_id: refused.body.run_id.slice('run_'.length),
-        object_type: 'purchase',
-        metric: 'ended',
-        data: {
-          account_id: CARD.accountId,
-          run_id: refused.body.run_id,
-          kind: 'addons',
-          status: 'refused',
-          message: ended['message'],
-          charged: null,
-        },
-      });
-    } finally {
-      receiver.close();
-    }
+    const { received, url } = await startReceiver();
+    const made = await fetch(`${services.api.url}/v1/reporting_webhooks`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name: 'Purchases',
+        endpoint: url,
+        events: ['purchase_ended'],
+      }),
+    });
+    expect(made.status).toBe(200);
+    const elsewhere = await services.call(INVOICED, '/credits/purchase', {
+      llm: { quantity: 1_000 },
+    });
+    await services.untilEnded(INVOICED, elsewhere.body.run_id);
+    const refused = await services.call(CARD, '/addons', {
+      skus: { add: ['price_addon_ip_2024'] },
+    });
+    const ended = await services.untilEnded(CARD, refused.body.run_id);
+    await vi.waitFor(() => expect(received).toHaveLength(1), WAIT);
+    const [delivery] = received;
+    expect(verifyDelivery(delivery!.headers, delivery!.body, DEMO.signingKey)).toBe(true);
+    expect(JSON.parse(delivery!.body)).toMatchObject({
+      event_id: refused.body.run_id.slice('run_'.length),
+      object_type: 'purchase',
+      metric: 'ended',
+      data: {
+        account_id: CARD.accountId,
+        run_id: refused.body.run_id,
+        kind: 'addons',
+        status: 'refused',
+        message: ended['message'],
+        charged: null,
+      },
+    });
   },
 );
-
-/** @returns the invoice's id. */
-function finalizeUnusedTime(state: SimulatorState, customer: string): string {
-  const { id } = createInvoice(state, {
-    customer,
-    currency: 'usd',
-    metadata: {},
-    collectionMethod: 'charge_automatically',
-    autoAdvance: false,
-    subscription: null,
-  });
-  addLine(state, state.get('invoice', id)!, {
-    amount: -10_001,
-    description: 'Unused time',
-    metadata: {},
-    of: {
-      subscriptionId: 'sub_gone',
-      itemId: 'si_gone',
-      priceId: 'price_premium_month',
-      isProration: true,
-      start: 0,
-      end: 1,
-    },
-  });
-  finalizeInvoice(state, state.get('invoice', id)!);
-  return id;
-}
 
 test(
   '`npm run verify` passes for these ledgers, and finds each change in either ledger',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
+    const program = fileURLToPath(new URL('../../../../../scripts/verify.ts', import.meta.url));
     const verify = () => runProgramUnderTest(program, services.settings);
     const agreed = await verify();
     expect(agreed.output).toMatch(/ok {5}payment provider: 10 purchases, \d+ invoices/);

@@ -7,7 +7,7 @@ import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { CARD, startPurchaseServices, WAIT } from './purchase-services.ts';
-import { setClock, settingClock } from './wrong-date.ts';
+import { setClock, settingClock } from '../wrong-date.ts';
 
 const HOUR_MS = 3_600_000;
 const TEST_TIMEOUT_MS = 180_000;

@@ -36,7 +36,7 @@ interface DemoAccount {
 type Body = Record<string, unknown> & { run_id: string };
 
 const mainOf = (service: string) =>
-  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
+  fileURLToPath(new URL(`../../../../${service}/src/main.ts`, import.meta.url));
 
 /** @param catalogueFile - absent: the catalogue that comes with the program. */
 export async function startPurchaseServices(
