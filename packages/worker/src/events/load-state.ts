@@ -82,6 +82,7 @@ export async function loadState(
     identifiers,
     read,
   );
+  const suppressed = await suppressedBySvcId(transaction, needs, identifiers, people);
   const kept = keptBy(visitors);
   const objects = await lockObjects(transaction, needs.objectNames, [
     ...needs.objects,
@@ -94,7 +95,7 @@ export async function loadState(
   return {
     takenEvents,
     messageDeliveries,
-    identifiers,
+    identifiers: [...identifiers, ...suppressed],
     people,
     objects,
     relationships: [
@@ -112,6 +113,22 @@ export async function loadState(
     newestVisitorPlaces: await newestPlaces(transaction, needs, waitingVisitorsOf),
     segmentMembers: await listSegmentMembersOf(transaction, whole),
   };
+}
+
+/**
+ * Names of suppressed people whom operations name by svc_id. Without them, a call would count as about an unknown person or
+ * as about a suppressed one, as the calls beside it load them.
+ */
+async function suppressedBySvcId(
+  transaction: DatabaseOrTransaction,
+  needs: StateNeeds,
+  identifiers: readonly IdentifierRow[],
+  people: readonly PersonRow[],
+): Promise<readonly IdentifierRow[]> {
+  const known = new Set([...people.map(personText), ...identifiers.map(personText)]);
+  const missing = needs.people.filter((each) => !known.has(personText(each)));
+  if (missing.length === 0) return [];
+  return listIdentifiers(transaction, await listIdentifiersOf(transaction, [], missing));
 }
 
 /** The people who may be merged, and the others. */
@@ -205,7 +222,9 @@ async function readOrLockIdentifiers(
     ? []
     : await listIdentifiers(transaction, needs.identifiers);
   const held = identifiersToHold(needs, read, otherPeople);
-  if (held.length === 0) return read;
+  // The names that a suppressed person gives up are found by number alone.
+  const namesBySvcId = needs.releasesIdentifiers && needs.people.length > 0;
+  if (held.length === 0 && !namesBySvcId) return read;
   const heldTexts = new Set(held.map(textOf));
   const rows = new Map(
     read.filter((row) => !heldTexts.has(textOf(row))).map((row) => [textOf(row), row]),

@@ -32,9 +32,11 @@ const PEOPLE = [
   'anonymous_id:y',
   'anonymous_id:z',
 ];
+/** Replaced by the svc_ids that two people have in a workspace (`withSvcIds`). */
+const SVC_IDS = ['svc_id:#1', 'svc_id:#2'];
 const OLD = { occurredAtMs: NOW_MS - 31 * 24 * 60 * 60 * 1000 };
-const who = fc.constantFrom(...PEOPLE);
-const named = fc.constantFrom(...PEOPLE.slice(0, 5));
+const who = fc.constantFrom(...PEOPLE, ...SVC_IDS);
+const named = fc.constantFrom(...PEOPLE.slice(0, 5), ...SVC_IDS);
 const object = fc.constantFrom('acme', 'other');
 const value = fc.constantFrom(1, 2, null, true, 'text');
 const attributes = fc.record(
@@ -80,6 +82,14 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
     weight: 2,
     arbitrary: fc.tuple(named, who).map(([primary, secondary]) => merge(primary, secondary)),
   },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(who, who)
+      .map(
+        ([primary, secondary]) => ({ ...merge(primary, secondary), isAlias: true }) as Operation,
+      ),
+  },
   { weight: 1, arbitrary: who.map(remove) },
   { weight: 1, arbitrary: who.map(suppress) },
   { weight: 1, arbitrary: who.map(unsuppress) },
@@ -124,6 +134,18 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 );
 /** Up to ten, about a few people and objects; `environmentId` is still to be set. */
 export const someOperations = fc.array(operation, { minLength: 1, maxLength: 10 });
+
+/** The operations, about people whose svc_ids are known. */
+export function withSvcIds(
+  operations: readonly Operation[],
+  svcIds: readonly [string, string],
+): Operation[] {
+  const text = JSON.stringify(operations).replaceAll(
+    /"#([12])"/g,
+    (_, place: string) => `"${svcIds[Number(place) - 1]}"`,
+  );
+  return JSON.parse(text) as Operation[];
+}
 
 /** All rows of a workspace, with people and objects numbered as they were made and our own ids left out. */
 export async function everythingIn(
