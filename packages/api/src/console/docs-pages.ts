@@ -44,8 +44,8 @@ const HEADERS = {
 
 const NOT_BUILT = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>
 <h1>The documentation was not built</h1>
-<p>Everything else runs. <code>node scripts/build-console.mjs</code> builds it. The reference of the API is at
-<a href="/docs">/docs</a>.</p></html>`;
+<p>Everything else runs. In a checkout <code>npm start</code> builds it; an image must be complete, so pull or build it
+again. The reference of the API is at <a href="/docs">/docs</a>.</p></html>`;
 
 /**
  * Declares `/docs/pages` and the pages below it.
@@ -60,7 +60,7 @@ export function registerDocsPages(app: ApiServer, directory: string): void {
     } catch (error) {
       app.log.warn(
         { error },
-        'the documentation could not be read; its pages answer 503 until node scripts/build-console.mjs has built it',
+        'the documentation could not be read; its pages answer 503. In a checkout npm start builds it; an image must be complete, so pull or build it again',
       );
       return undefined;
     }

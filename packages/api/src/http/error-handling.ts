@@ -40,7 +40,7 @@ export function handleError(
   if (problem.code === 'internal' || problem.code === 'unavailable') {
     request.log.error(
       { error, route: request.routeOptions.url },
-      'a request failed; its client got 500 or 503. For 503 restore the service that error names; report a 500',
+      'a request failed; its client got 500 or 503. For 503 restore the service that error names; after a statement timeout or a deadlock the client tries again. Report a 500',
     );
   }
   return sendProblem(request, reply, problem);

@@ -162,7 +162,7 @@ export function registerInboxPreviewRuns(
         case 'conflict':
           throw new RequestRefused({
             code: 'conflict',
-            message: `this job was refunded with a quantity of ${outcome.run.refunded}; send that quantity, or read the run`,
+            message: `this job was refunded with a quantity of ${outcome.run.refunded}; send that quantity`,
           });
         case 'too-much':
           throw refusedField(

@@ -103,7 +103,7 @@ function refuseSuppressed(
   set.addIssue(operation, {
     code: 'suppressed',
     field: kind,
-    message: `The ${kind} "${value}" is suppressed; it was left out. Unsuppress its person first.`,
+    message: `The ${kind} "${value}" is suppressed; it was left out. This is intended unless the person agreed again; then unsuppress the person.`,
     sample: value,
   });
 }

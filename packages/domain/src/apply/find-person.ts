@@ -58,7 +58,7 @@ export function recordSuppressed(
   set.addIssue(operation, {
     code: 'suppressed',
     field: kind,
-    message: `The ${kind} "${value}" is suppressed; the call was ignored. Unsuppress its person to accept calls.`,
+    message: `The ${kind} "${value}" is suppressed; the call was ignored. This is intended unless the person agreed again; then unsuppress the person.`,
     sample: value,
   });
 }

@@ -49,7 +49,7 @@ function addAnonymousEvent(set: WorkingSet, operation: TrackEvent, anonymousId: 
     set.addIssue(operation, {
       code: 'suppressed',
       field: 'anonymous_id',
-      message: `The anonymous id "${anonymousId}" is suppressed; the event was ignored. Unsuppress its person to accept events.`,
+      message: `The anonymous id "${anonymousId}" is suppressed; the event was ignored. This is intended unless the person agreed again; then unsuppress the person.`,
       sample: anonymousId,
     });
     return;

@@ -25,7 +25,8 @@ export const declineMessage = (declineCode: string | null): string =>
 export const FAILURE_MESSAGES = {
   expired: 'The purchase was not paid in time. Buy again.',
   noSubscription: 'The account has no subscription to add to. Buy a plan first.',
-  setAside: 'The purchase could not be completed. Buy again.',
+  setAside:
+    'The purchase could not be completed. Ask the operator whether you were charged, then buy again.',
 } as const;
 
 /**

@@ -81,7 +81,7 @@ export function openDiskBuffer(options: DiskBufferOptions): DiskBuffer {
     if (cause instanceof AppError) throw cause;
     throw new AppError(
       'CONFIG_INVALID',
-      `${directory} (INTAKE_SPILL_DIRECTORY) cannot be used (${String(cause)}); correct its rights, or set another folder`,
+      `${directory} (INTAKE_SPILL_DIRECTORY) cannot be used (${String(cause)}). It may contain acknowledged calls, so correct its rights. Before you set another folder, move its files there`,
       { cause },
     );
   }

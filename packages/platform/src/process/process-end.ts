@@ -115,7 +115,7 @@ export class ProcessEnd {
     if (await Promise.race([lifecycle.stop(), isTooLate])) {
       logger.error(
         { drainTimeoutMs },
-        'draining took longer than DRAIN_TIMEOUT_MS; the process ends with unfinished work. If that repeats, raise it',
+        'draining took longer than DRAIN_TIMEOUT_MS; the process ends with unfinished work. If that repeats, raise it, and the grace period of the platform (terminationGracePeriodSeconds, stop_grace_period) above that',
       );
       this.#exitCode = 1;
     }

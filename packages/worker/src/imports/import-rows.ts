@@ -292,7 +292,7 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
     ? {
         code: 'suppressed',
         field: '_svc_customer_id',
-        message: `The ${key.kind} is suppressed. Unsuppress its person, then import the row again.`,
+        message: `The ${key.kind} is suppressed. This is intended unless the person agreed again; then unsuppress the person and import the row again.`,
       }
     : {
         code: 'person_not_found',

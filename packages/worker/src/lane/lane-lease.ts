@@ -88,7 +88,7 @@ export class LaneLease {
           this.#isFenced = true;
           logger.warn(
             { ...this.#lane, attempts: attempts.length },
-            'another worker took over a delivery queue; attempts of this worker are not stored, so their deliveries are sent again',
+            'this worker lost a delivery queue: another worker took it over, its webhook was deleted, or an operator skipped its head. These attempts are not stored; their deliveries are sent again if they are still due',
           );
         }
         this.#isKeepFailing = false;
