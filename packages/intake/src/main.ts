@@ -1,5 +1,5 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
@@ -295,6 +295,7 @@ lifecycle.defer('server', () =>
     bodiesMsMax: settings.DRAIN_TIMEOUT_MS / 2,
     drain: () => batcher.drain(),
     pause: (durationMs) => sleep(durationMs),
+    turn: () => nextTurn(),
     now: monotonicNow,
   }),
 );

@@ -32,21 +32,27 @@ export interface StopServingDependencies {
   /** Resolves when every caller has been answered. */
   readonly drain: () => Promise<void>;
   readonly pause: (durationMs: number) => Promise<unknown>;
+  /** One turn of the event loop, which reads the sockets: after a stall, timers run before it. */
+  readonly turn: () => Promise<unknown>;
   readonly now: () => number;
 }
 
 /** Resolves once no complete call waits for its answer; then the sockets are closed. */
 export async function stopServing(dependencies: StopServingDependencies): Promise<void> {
-  const { server, bodiesMsMax, drain, pause, now } = dependencies;
+  const { server, bodiesMsMax, drain, pause, turn, now } = dependencies;
   server.stopListening();
   const startedAtMs = now();
   let receivedCount = server.receivedCount();
   let quietLookCount = 0;
-  const isQuiet = () => quietLookCount >= QUIET_LOOK_COUNT || now() - startedAtMs >= LINGER_MS_MAX;
+  let hasLingered = false;
+  const isQuiet = () => quietLookCount >= QUIET_LOOK_COUNT || hasLingered;
   const isWaitedFor = () => server.inFlightCount() > 0 && now() - startedAtMs < bodiesMsMax;
   while (isWaitedFor() || !isQuiet()) {
     await drain();
+    // Before the look: a stall may pass the whole time, and the calls that came meanwhile are read by the look.
+    hasLingered = now() - startedAtMs >= LINGER_MS_MAX;
     await pause(LOOK_INTERVAL_MS);
+    await turn();
     quietLookCount = server.receivedCount() === receivedCount ? quietLookCount + 1 : 0;
     receivedCount = server.receivedCount();
   }

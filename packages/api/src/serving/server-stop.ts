@@ -7,7 +7,7 @@
  * connections on which it has not sent a request yet. As intake does (`intake/src/stop-serving.ts`).
  */
 import { Server } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import type { ApiServer } from '../http/api-server.ts';
 
@@ -20,6 +20,9 @@ const LINGER_MS_MAX = 5_000;
 export interface ServerStopOptions {
   /** How long calls in progress are waited for: a body may come slowly, and a reader may stop reading. */
   readonly inProgressMsMax: number;
+  /** Both are of the process, except in tests. */
+  readonly pause?: (durationMs: number) => Promise<unknown>;
+  readonly now?: () => number;
 }
 
 export class ServerStop {
@@ -49,23 +52,26 @@ export class ServerStop {
 
   /** Resolves when everybody has been answered, or was waited for long enough and is cut. */
   async stop(app: ApiServer): Promise<void> {
+    const { inProgressMsMax, pause = sleep, now = () => performance.now() } = this.#options;
     this.#isStopping = true;
-    const startedAtMs = performance.now();
+    const startedAtMs = now();
     // Not the method of `http`, which closes idle connections.
     Server.prototype.close.call(app.server);
     let quietLookCount = 0;
-    while (quietLookCount < QUIET_LOOK_COUNT && performance.now() < startedAtMs + LINGER_MS_MAX) {
+    let hasLingered = false;
+    while (quietLookCount < QUIET_LOOK_COUNT && !hasLingered) {
       const answeredCount = this.#answeredCount;
-      await sleep(LOOK_INTERVAL_MS);
+      // Before the look: a stall may pass the whole time, and the calls that came meanwhile are read by the look.
+      hasLingered = now() >= startedAtMs + LINGER_MS_MAX;
+      await pause(LOOK_INTERVAL_MS);
+      // It reads the sockets: after a stall, timers run before it.
+      await nextTurn();
       quietLookCount = this.#answeredCount === answeredCount ? quietLookCount + 1 : 0;
     }
     // It ends live tails.
     const closed = app.close();
-    while (
-      this.#inProgress.size > 0 &&
-      performance.now() < startedAtMs + this.#options.inProgressMsMax
-    )
-      await sleep(LOOK_INTERVAL_MS);
+    while (this.#inProgress.size > 0 && now() < startedAtMs + inProgressMsMax)
+      await pause(LOOK_INTERVAL_MS);
     app.server.closeAllConnections();
     await closed;
   }
