@@ -14,11 +14,25 @@ import {
   endLeases,
   eventIds,
   HOUR_MS,
+  type LaneWorld,
   OK,
   status,
   storeOf,
   until,
 } from '../support/lane-world.ts';
+
+/** Its first delivery is sent. */
+const PROGRESS = {
+  snapshot: {
+    state: 'healthy',
+    cursor: 1,
+    attemptedThrough: 1,
+    nextProbeAtMs: null,
+    concurrencyLimit: 1,
+  },
+  endpointVersion: 1,
+  isLast: false,
+} as const;
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -100,6 +114,48 @@ describe('a worker that is lost', () => {
   });
 });
 
+describe('a lease', () => {
+  const { leaseMs } = leasesOf(4_000);
+  /** By the clock of Postgres, which ends it. */
+  async function leftMs({ environmentId }: LaneWorld): Promise<number> {
+    const { rows } = await sql<{ leftMs: number }>`
+      select (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leftMs" from lanes
+       where environment_id = ${environmentId}`.execute(database);
+    return rows[0]!.leftMs;
+  }
+  const expectInSettings = (ms: number): void => {
+    expect(ms).toBeGreaterThan(0);
+    expect(ms).toBeLessThanOrEqual(leaseMs);
+  };
+
+  test('that is claimed or kept ends in the time of the settings', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    const store = storeOf(world);
+    const claimed = (await store.claim({ lane: world.key, leaseMs }))!;
+    expectInSettings(await leftMs(world));
+    // Most of it has passed.
+    await sql`update lanes set lease_until = clock_timestamp() + interval '1 second'
+               where environment_id = ${world.environmentId}`.execute(database);
+    const kept = await store.keep({
+      lane: world.key,
+      fencing: claimed.fencing,
+      progress: { ...PROGRESS, attempts: [] },
+      leaseMs,
+    });
+    expectInSettings(kept!.leaseLeftMs);
+    expect(kept!.leaseLeftMs).toBeGreaterThan(leaseMs / 2);
+    expectInSettings(await leftMs(world));
+  });
+
+  test('that comes with the event ends in the time of the settings', async () => {
+    const world = await createLaneWorld(database);
+    const taking = { leaseMs, holderProcessId: 0, nowMs: world.nowMs, countMax: 1 };
+    await world.logAbout([null], taking);
+    expectInSettings(await leftMs(world));
+  });
+});
+
 describe('a lease that was lost', () => {
   /** Of a machine that was suspended: by its own clock the lease has just begun. */
   async function loseLease() {
@@ -139,28 +195,16 @@ describe('a lease that was lost', () => {
     responseHead: null,
     responseBody: null,
   } as const;
-  const progress = {
-    snapshot: {
-      state: 'healthy',
-      cursor: 1,
-      attemptedThrough: 1,
-      nextProbeAtMs: null,
-      concurrencyLimit: 1,
-    },
-    endpointVersion: 1,
-    isLast: false,
-  } as const;
-
   test('lets its worker start no more deliveries as soon as it is known, and keeps no progress of it', async () => {
     const { world, lease } = await loseLease();
     lease.add({ ...delivered, sequence: 1 });
-    expect(await lease.keep(progress)).toBeUndefined();
+    expect(await lease.keep(PROGRESS)).toBeUndefined();
     expect(lease.isFenced).toBe(true);
     expect(lease.mayStart(0)).toBe(false);
     expect(await world.attempts(1)).toEqual([]);
     expect(await world.lane()).toMatchObject({ cursor: 0, isHeld: true });
     // Nor by trying again.
-    expect(await lease.keep({ ...progress, isLast: true })).toBeUndefined();
+    expect(await lease.keep({ ...PROGRESS, isLast: true })).toBeUndefined();
     expect(await world.lane()).toMatchObject({ cursor: 0, isHeld: true });
   });
 });
