@@ -5,7 +5,7 @@
  * address (`account-fields.ts`).
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import nodemailer from 'nodemailer';
 
@@ -71,8 +71,14 @@ function fileMailer(directory: string, from: string): Mailer {
       const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID()}.eml`;
       // A person who watches the folder sees whole mails only.
       const unfinished = join(directory, `.${name}.unfinished`);
-      await writeFile(unfinished, message as Buffer, { mode: 0o600 });
-      await rename(unfinished, join(directory, name));
+      try {
+        await writeFile(unfinished, message as Buffer, { mode: 0o600 });
+        await rename(unfinished, join(directory, name));
+      } catch (error) {
+        // It may have a code of a sign-in, and is not looked at again.
+        await rm(unfinished, { force: true }).catch(() => undefined);
+        throw error;
+      }
     },
     close() {},
   };

@@ -1,9 +1,15 @@
-/** Mail by SMTP: the report of a mail that was not taken. */
+/** Mails that were not taken: their report, and the files that they leave. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { errorForLog } from '@sluice/platform/process/logger';
 import { SMTPServer } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
 import { createMailer } from '../../src/outbox/mailer.ts';
 
+const MAILER = new URL('../../src/outbox/mailer.ts', import.meta.url).href;
 const MAIL = { to: 'ada@example.com', subject: 'a code', text: 'the code is 123456' };
 
 async function failureAt(port: number): Promise<string> {
@@ -38,4 +44,22 @@ test('the error of a server that is away has its address but not the password', 
   const line = await failureAt(1);
   expect(line).toContain('ECONNREFUSED 127.0.0.1:1');
   expect(line).not.toContain('hidden');
+});
+
+test('a mail that the disk has no space for leaves no file', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-mails-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const mail = { ...MAIL, text: `${MAIL.text}\n`.repeat(1_000) };
+  const program = `
+    import { createMailer } from ${JSON.stringify(MAILER)};
+    const mailer = createMailer(${JSON.stringify({ directory, from: 'a@sluice.example' })});
+    await mailer.send(${JSON.stringify(mail)}).catch(({ code }) => process.stdout.write(code));`;
+  // Of a process that may write files of one block.
+  const { stdout } = await promisify(execFile)(
+    'sh',
+    ['-c', 'ulimit -f 1; exec "$0" "$@"', process.execPath, '--input-type=module', '-e', program],
+    { env: {} },
+  );
+  expect(stdout).toBe('EFBIG');
+  expect(await readdir(directory)).toEqual([]);
 });
