@@ -46,6 +46,32 @@ const BATCH_BOUNDS = {
   itemSizeBytesMax: TRACK_BATCH_ITEM_SIZE_BYTES_MAX,
 };
 
+/** Cases of `readPersonEntity`; the compiler compares them. */
+const PERSON_ACTIONS = [
+  'identify',
+  'event',
+  'page',
+  'screen',
+  'viewed_content',
+  'clicked_content',
+  'add_relationships',
+  'delete_relationships',
+  'merge',
+  'delete',
+  'suppress',
+  'unsuppress',
+  'add_device',
+  'delete_device',
+] as const;
+/** Cases of `readObjectEntity`. */
+const OBJECT_ACTIONS = [
+  'identify',
+  'identify_anonymous',
+  'delete',
+  'add_relationships',
+  'delete_relationships',
+] as const;
+
 /** `POST /v2/entity` */
 export function parseEntity(body: unknown, context: ParseContext): Parsed {
   const draft = new CallDraft(context, 'track');
@@ -96,6 +122,8 @@ function requireText(draft: CallDraft, value: unknown, field: string): void {
 }
 
 function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): void {
+  if (!isOneOf(PERSON_ACTIONS, action))
+    return refuseAction(draft, 'a person', PERSON_ACTIONS, action);
   switch (action) {
     case 'identify':
       return readIdentify(draft, body);
@@ -130,10 +158,7 @@ function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): v
       if (!isDeviceObject(draft, body.device)) return;
       const token = readDeviceToken(draft, body.device.token, 'device.token');
       if (person && token !== undefined) takeDeviceDeletion(draft, person, token);
-      return;
     }
-    default:
-      refuseAction(draft, 'a person', PERSON_ACTIONS, action);
   }
 }
 
@@ -195,6 +220,8 @@ function readPersonRelationshipChange(draft: CallDraft, action: string, body: Js
 }
 
 function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): void {
+  if (!isOneOf(OBJECT_ACTIONS, action))
+    return refuseAction(draft, 'an object', OBJECT_ACTIONS, action);
   switch (action) {
     case 'identify':
     case 'identify_anonymous':
@@ -223,10 +250,7 @@ function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): v
         action: verb,
         entries,
       });
-      return;
     }
-    default:
-      refuseAction(draft, 'an object', OBJECT_ACTIONS, action);
   }
 }
 
@@ -242,7 +266,7 @@ function readObjectIdentify(draft: CallDraft, body: JsonObject): void {
 
 /** A delivery is reported about by the device that got it, so the channel is push. */
 function readDeliveryEntity(draft: CallDraft, action: string, body: JsonObject): void {
-  if (action !== 'event') return refuseAction(draft, 'a delivery', 'event', action);
+  if (action !== 'event') return refuseAction(draft, 'a delivery', ['event'], action);
   const { identifiers } = body;
   const attributes = readAttributesObject(draft, body);
   takeMetric(draft, {
@@ -283,14 +307,20 @@ function verbOf(action: string): 'add' | 'delete' {
   return action === 'add_relationships' ? 'add' : 'delete';
 }
 
-/** The cases of the switches above, for the message. */
-const PERSON_ACTIONS =
-  'identify, event, page, screen, viewed_content, clicked_content, add_relationships, delete_relationships, merge, delete, ' +
-  'suppress, unsuppress, add_device or delete_device';
-const OBJECT_ACTIONS =
-  'identify, identify_anonymous, delete, add_relationships or delete_relationships';
+function isOneOf<Action extends string>(
+  actions: readonly Action[],
+  action: string,
+): action is Action {
+  return (actions as readonly string[]).includes(action);
+}
 
-function refuseAction(draft: CallDraft, subject: string, actions: string, action: string): void {
-  const message = `action is not an action of ${subject}; send ${actions}`;
+function refuseAction(
+  draft: CallDraft,
+  subject: string,
+  actions: readonly string[],
+  action: string,
+): void {
+  const listed = actions.join(', ').replace(/, (?=[^,]*$)/, ' or ');
+  const message = `action is not an action of ${subject}; send ${listed}`;
   draft.refuse('unsupported', 'action', message, action);
 }

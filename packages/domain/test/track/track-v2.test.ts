@@ -190,6 +190,17 @@ describe('a person', () => {
 
 describe('refused calls', () => {
   test.each([
+    [
+      'object',
+      'action is not an action of an object; send identify, identify_anonymous, delete, add_relationships or delete_relationships',
+    ],
+    ['delivery', 'action is not an action of a delivery; send event'],
+  ])('with an unknown action name the actions of a type: %s', (type, message) => {
+    const { issues } = parseEntity({ type, action: 'unknown' }, CONTEXT);
+    expect(issues).toMatchObject([{ message }]);
+  });
+
+  test.each([
     [{}, ['required type', 'required action']],
     [{ type: 'person' }, ['required action']],
     [{ type: 5, action: 'identify' }, ['invalid type']],
