@@ -54,8 +54,8 @@ async function openDatabase(directory: string): Promise<Database> {
 }
 
 /**
- * Every table's rows, except the queues' and the rows about processes, which beat and count every ten seconds: their
- * workers write meanwhile, and a start has processes of its own.
+ * Every table's rows, except the queues' and the rows about processes, which write every few seconds: a start has
+ * processes of its own.
  */
 async function readContent(directory: string) {
   const database = await openDatabase(directory);
@@ -63,7 +63,7 @@ async function readContent(directory: string) {
     const { rows: tables } = await sql<{ name: string }>`
       select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = relnamespace
        where relkind in ('r', 'p') and not relispartition and nspname = 'public'
-         and relname not in ('worker_processes', 'process_heartbeats', 'event_minutes', 'delivery_minutes')
+         and relname not in ('worker_processes', 'process_heartbeats')
        order by 1`.execute(database);
     const counts: Record<string, number> = {};
     for (const { name } of tables) {
@@ -75,7 +75,28 @@ async function readContent(directory: string) {
       select to_jsonb(e) as event from events e order by received_at desc, event_id desc limit 1`.execute(
       database,
     );
-    return { counts, lastEvent: events[0]?.event };
+    const {
+      event_minutes: eventMinutes = 0,
+      delivery_minutes: deliveryMinutes = 0,
+      ...rest
+    } = counts;
+    return {
+      counts: rest,
+      minutes: { eventMinutes, deliveryMinutes },
+      lastEvent: events[0]?.event,
+    };
+  } finally {
+    await database.destroy();
+  }
+}
+
+/** This start has no webhook, so its workers write no such row. */
+async function addDeliveryMinute(directory: string): Promise<void> {
+  const database = await openDatabase(directory);
+  try {
+    await sql`
+      insert into delivery_minutes (environment_id, webhook_id, minute, process_id, delivered, failed, latency_counts)
+      values (1, 1, date_trunc('minute', now()), 'test', 1, 0, '{1}')`.execute(database);
   } finally {
     await database.destroy();
   }
@@ -103,19 +124,31 @@ test(
     await expect
       .poll(async () => (await readContent(source)).counts['events'], { timeout: 30_000 })
       .toBeGreaterThanOrEqual(COUNT);
+    await addDeliveryMinute(source);
+    await expect
+      .poll(async () => (await readContent(source)).minutes.eventMinutes, { timeout: 60_000 })
+      .toBeGreaterThan(0);
+    // Read before the backup: workers go on writing the rows of the minute.
+    const { minutes } = await readContent(source);
+    expect(minutes.deliveryMinutes).toBeGreaterThan(0);
 
     // It works beside a running start, and with the services' statements under way.
     const made = await run('backup', source, backup);
     expect(made, made.stderr).toMatchObject({ code: 0 });
     expect(JSON.parse(made.stdout)).toEqual({ backup, has_keys: true });
-    const before = await readContent(source);
+    const { counts, lastEvent } = await readContent(source);
     await running.stop();
 
     const restored = await run('restore', '/nowhere', backup, target);
     expect(restored, restored.stderr).toMatchObject({ code: 0 });
     const again = await startStandaloneUnderTest(target);
-    expect(await readContent(target)).toEqual(before);
-    expect(before.counts['people']).toBeGreaterThanOrEqual(7);
+    const restoredContent = await readContent(target);
+    expect(restoredContent).toMatchObject({ counts, lastEvent });
+    expect(Object.keys(restoredContent.counts)).toEqual(Object.keys(counts));
+    const { eventMinutes, deliveryMinutes } = restoredContent.minutes;
+    expect(eventMinutes).toBeGreaterThanOrEqual(minutes.eventMinutes);
+    expect(deliveryMinutes).toBeGreaterThanOrEqual(minutes.deliveryMinutes);
+    expect(counts['people']).toBeGreaterThanOrEqual(7);
     expect(await readFile(join(target, 'sealing-keys'), 'utf8')).toBe(
       await readFile(join(source, 'sealing-keys'), 'utf8'),
     );
@@ -124,7 +157,7 @@ test(
     await again.call('/v1/track', { userId: 'person-1', event: 'later', messageId: 'later' });
     await expect
       .poll(async () => (await readContent(target)).counts['events'], { timeout: 30_000 })
-      .toBe((before.counts['events'] ?? 0) + 1);
+      .toBe((counts['events'] ?? 0) + 1);
     await again.stop();
 
     // A stopped one is backed up as well, without the keys if they are kept elsewhere.
