@@ -35,6 +35,16 @@ const untilDiskBufferIsEmpty = (intake: ServiceUnderTest) =>
     expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
   }, WAIT);
 
+/**
+ * All are taken within the deadline and the rest of the lease, and a shared machine adds its own. The first ones find out
+ * that the broker is away, and no other one waits for it.
+ */
+function expectFewSlow(answers: readonly Awaited<ReturnType<typeof send>>[]): void {
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(5_000);
+  expect(answers.filter(({ durationMs }) => durationMs > 1_600).length).toBeLessThanOrEqual(2);
+}
+
 /** A call that a busy broker confirms late may be in the disk buffer for a moment. */
 const untilReady = (intake: ServiceUnderTest) =>
   vi.waitFor(async () => expect((await fetch(`${intake.url}/readyz`)).status).toBe(200), WAIT);
@@ -90,10 +100,7 @@ describe('a Redis that', () => {
       for (const name of names(1, 40)) answers.push(await send(intake, 'ann', name));
       process.kill(world.redis.pid, 'SIGCONT');
       await world.startConsuming();
-      expect(answers.map(({ status }) => status)).toEqual(names(1, 40).map(() => 200));
-      // The deadline and the rest of the lease for the first one, which finds out; a shared machine adds its own.
-      expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(8_000);
-      expect(answers.filter(({ durationMs }) => durationMs > 1_600).length).toBeLessThanOrEqual(2);
+      expectFewSlow(answers);
       await vi.waitFor(() => expect(world.processed('ann')).toHaveLength(40), WAIT);
       await untilDiskBufferIsEmpty(intake);
       expect(world.processed('ann')).toEqual(names(0, 40));
@@ -203,8 +210,7 @@ describe('a Postgres that carries the queues and', () => {
         proxy[ending]();
         const answers = [];
         for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
-        expect(answers.map(({ status }) => status)).toEqual(names(10, 40).map(() => 200));
-        expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(8_000);
+        expectFewSlow(answers);
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
         proxy[mending]();
         await untilDiskBufferIsEmpty(intake);
