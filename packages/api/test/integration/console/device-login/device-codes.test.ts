@@ -3,7 +3,13 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../../support/error-shapes.ts';
 import { type ConsoleWorld, startConsole } from '../../support/console-world.ts';
-import { codeOf, createDeviceLogins, errorOf, type DeviceLogins } from './device-logins.ts';
+import {
+  codeOf,
+  createDeviceLogins,
+  errorOf,
+  type DeviceLogins,
+  type Login,
+} from './device-logins.ts';
 
 let world: ConsoleWorld;
 let logins: DeviceLogins;
@@ -67,26 +73,31 @@ test('ten minutes after its start a login is over, also if it was approved', asy
 });
 
 test('a program that asks too fast is slowed down, each time more', async () => {
-  const login = await logins.start();
-  expect(errorOf(await logins.callAsProgram('/token', codeOf(login)))).toBe(
-    'authorization_pending',
-  );
-  // However long the call takes.
-  const askEarly = async () => {
-    await sql`update device_logins set polled_at = polled_at + interval '1 minute'`.execute(
+  /** 2 s before its interval is over; undefined if a busy machine asked after that. */
+  const askEarly = async (login: Login) => {
+    const startedAtMs = performance.now();
+    await sql`
+      update device_logins set polled_at = now() - make_interval(secs => interval_seconds - 2)`.execute(
       world.api.database,
     );
-    return logins.callAsProgram('/token', codeOf(login));
+    const answer = await logins.callAsProgram('/token', codeOf(login));
+    return performance.now() - startedAtMs < 2_000 ? answer : undefined;
   };
-  const early = await askEarly();
-  expect(early.json()).toMatchObject({ error: 'slow_down', interval: 10 });
-  // A question too early is refused also after the decision of the user.
-  await logins.decide(login.user_code);
-  expect((await askEarly()).json()).toMatchObject({
-    error: 'slow_down',
-    interval: 15,
-  });
-  expect((await logins.ask(login)).statusCode).toBe(200);
+  for (;;) {
+    const login = await logins.start();
+    expect(errorOf(await logins.callAsProgram('/token', codeOf(login)))).toBe(
+      'authorization_pending',
+    );
+    const early = await askEarly(login);
+    // A question too early is refused also after the decision of the user.
+    await logins.decide(login.user_code);
+    const again = early && (await askEarly(login));
+    if (!again) continue;
+    expect(early.json()).toMatchObject({ error: 'slow_down', interval: 10 });
+    expect(again.json()).toMatchObject({ error: 'slow_down', interval: 15 });
+    expect((await logins.ask(login)).statusCode).toBe(200);
+    return;
+  }
 });
 
 test('an address begins 30 logins an hour at most', async () => {
