@@ -1,6 +1,7 @@
 /** The wait of a start by itself. `standalone/test/integration/late-database.test.ts` tests it in the processes. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDatabase, type Database } from '../../../src/connection/connection.ts';
@@ -8,6 +9,7 @@ import { waitForDatabase } from '../../../src/connection/database-wait.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const APPLICATION = { applicationName: 'waits' };
+const HEAD_START_MS = 500;
 
 function startWaiting<Joined>(url: string, join: () => Promise<Joined>) {
   const closes: (() => void)[] = [];
@@ -93,9 +95,11 @@ async function startSilentServer() {
 
 test('a stop does not wait for a connection that is taken and never answered', async () => {
   const [late, cut] = [await startSilentServer(), await startSilentServer()];
-  // Begun before the other, this one ends when its time for an answer is over.
+  // Begun before the other, this one ends when its time for an answer is over, and so before the other one's time.
   const waiting = startWaiting(late.url, () => Promise.resolve());
   onTestFinished(() => waiting.stop());
+  await late.taken;
+  await sleep(HEAD_START_MS);
   const stopped = startWaiting(cut.url, () => Promise.resolve());
   await cut.taken;
   stopped.stop();
