@@ -89,14 +89,12 @@ import { listUsers } from '@sluice/database/users/users';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from '../support/account-fill.ts';
 import { planOf } from '../support/explain.ts';
+import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 
 const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const COUNT = 5_000;
-
-/** Filling the tables takes seconds, on a busy machine a minute. */
-const FILL_TIMEOUT_MS = 240_000;
 
 let database: Database;
 beforeAll(async () => {

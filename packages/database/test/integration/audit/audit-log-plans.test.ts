@@ -9,15 +9,13 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from '../support/explain.ts';
+import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 
 const ACCOUNT = 1;
 const ENTRIES = 30_000;
 const LIMIT = 21;
 /** The page, and two probes for bounds in time. */
 const ROWS_MAX = LIMIT + 2;
-
-/** Filling the tables takes seconds, on a busy machine a minute. */
-const FILL_TIMEOUT_MS = 240_000;
 
 let database: Database;
 beforeAll(async () => {

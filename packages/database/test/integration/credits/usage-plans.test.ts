@@ -13,6 +13,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from '../support/explain.ts';
+import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 
 const ACCOUNT = 2;
 const ACCOUNTS = 4;
@@ -20,9 +21,6 @@ const DAYS = 100;
 const RUNS_A_DAY = 100;
 /** Of a day: five workspaces, two users. */
 const SUMS_A_DAY = 10;
-
-/** Filling the tables takes seconds, on a busy machine a minute. */
-const FILL_TIMEOUT_MS = 240_000;
 
 let database: Database;
 beforeAll(async () => {

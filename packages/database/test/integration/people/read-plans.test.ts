@@ -29,12 +29,10 @@ import { findReplay, listAttemptsOfReplay, listReplays } from '@sluice/database/
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from '../support/explain.ts';
+import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 import { fillTables, TENANT } from '../support/full-tables.ts';
 
 const LANE = { environmentId: TENANT, webhookId: 1 };
-
-/** Filling the tables takes seconds, on a busy machine a minute. */
-const FILL_TIMEOUT_MS = 240_000;
 
 let database: Database;
 beforeAll(async () => {

@@ -18,6 +18,7 @@ import {
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from '../support/explain.ts';
+import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 
 const TENANT = 7;
 const COUNT = 100_000;
@@ -27,9 +28,6 @@ const OWN = 100;
 /** The webhook with the many deliveries; it is one of the workspace's own. */
 const BUSY = { environmentId: TENANT, webhookId: 1 };
 const ENDPOINTS_EACH = 50;
-
-/** Filling the tables takes seconds, on a busy machine a minute. */
-const FILL_TIMEOUT_MS = 240_000;
 
 let database: Database;
 beforeAll(async () => {
