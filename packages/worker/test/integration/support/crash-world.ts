@@ -23,7 +23,7 @@ import {
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { eventInTurn } from './event-in-turn.ts';
-import { createGate, until } from './lane-world.ts';
+import { createGate, endLeases, until } from './lane-world.ts';
 
 const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
@@ -142,12 +142,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     },
 
     async replace() {
-      for (const table of ['lanes', 'webhook_replays']) {
-        await sql`
-          update ${sql.table(table)} set lease_until = clock_timestamp() where lease_until is not null`.execute(
-          database,
-        );
-      }
+      await endLeases({ database, ...lane });
       worker = await startWorker();
     },
 

@@ -265,7 +265,10 @@ export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<t
 }
 
 /** As if the time had passed that others leave to a silent worker: any worker may claim the lane, and its replays. */
-export async function endLeases({ database, environmentId }: LaneWorld): Promise<void> {
+export async function endLeases({
+  database,
+  environmentId,
+}: Pick<LaneWorld, 'database' | 'environmentId'>): Promise<void> {
   for (const table of ['lanes', 'webhook_replays']) {
     await sql`
       update ${sql.table(table)} set lease_until = clock_timestamp() - interval '1 second'
