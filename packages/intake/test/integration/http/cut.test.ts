@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { deflateSync, gzipSync } from 'node:zlib';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
@@ -237,8 +238,7 @@ test.each(TRANSPORTS.filter(({ path }) => path === '/v1/stream'))(
       residentPeak = Math.max(residentPeak, process.memoryUsage.rss());
     }, 20);
     await sendAndCut({ transport, sentShare: 1, waitMs: 300, isReset: false });
-    // In turns of the event loop: a standstill of the machine is one of them.
-    for (let turn = 0; turn < 30; turn++) await sleep(50);
+    await TickClock.pass(50, 1_500);
     clearInterval(sampling);
     expect(await utilisation()).toBeLessThan(0.05);
     expect(intake.held()).toEqual(NOTHING);

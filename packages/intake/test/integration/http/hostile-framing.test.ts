@@ -4,7 +4,7 @@
  * Each has its answer: intake refuses it, uWebSockets.js refuses it before, it is cut after a while, or it gets through
  * (`docs/operations/proxy.md` has the proxy settings that stop these). They must not harm the next caller.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,
@@ -32,11 +32,9 @@ const coded = (coding: string): string =>
 const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
 
-const TICK_MS = 250;
-
-/** In ticks, as intake counts (`silent-connections.ts`): a standstill of this process, which both are in, is one. */
+/** In ticks, as intake counts (`silent-connections.ts`), which is in this process. */
 async function untilClosed({ socket }: RawConnection, msMax: number, name = ''): Promise<void> {
-  for (let ms = 0; ms < msMax && !socket.closed; ms += TICK_MS) await sleep(TICK_MS);
+  await TickClock.pass(250, msMax, () => socket.closed);
   expect(socket.closed, name).toBe(true);
 }
 

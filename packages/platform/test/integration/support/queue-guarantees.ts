@@ -8,6 +8,7 @@ import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queu
 import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 
@@ -159,12 +160,11 @@ export function testQueue(
   test('a worker that is stopped while it starts ends at once and leaves no connection behind', async () => {
     for (let round = 0; round < 12; round++) {
       const consumers = await consume({});
-      let tickCount = 0;
-      const ticking = setInterval(() => void tickCount++, 50);
+      const clock = new TickClock(50);
       await consumers.close();
-      clearInterval(ticking);
-      // It would give up waiting after three seconds. In ticks: a standstill of the machine is one of them.
-      expect(tickCount).toBeLessThan(2_500 / 50);
+      clock.stop();
+      // It would give up waiting after three seconds.
+      expect(clock.tickCount).toBeLessThan(20);
     }
   });
 

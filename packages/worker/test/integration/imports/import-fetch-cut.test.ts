@@ -13,6 +13,7 @@ import { runInNewContext } from 'node:vm';
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import type { ImportKey } from '@sluice/database/imports/imports';
 import { BY_TEST } from '@sluice/database/testing/testing';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createImportReconcileLoops } from '../../../src/imports/reconcile-imports.ts';
@@ -91,11 +92,8 @@ const ENDINGS: Readonly<
   'the worker stops': ({ stopping }) => stopping.abort(),
 };
 
-/** Within 3 s of this process: of a machine that stands still in between, no time passes here. */
 async function untilLeft(): Promise<void> {
-  const LOOK_MS = 50;
-  for (let passedMs = 0; passedMs < 3_000 && (await connectionCount()) > 0; passedMs += LOOK_MS)
-    await sleep(LOOK_MS);
+  await TickClock.pass(50, 3_000, async () => (await connectionCount()) === 0);
   expect(await connectionCount()).toBe(0);
 }
 
