@@ -180,5 +180,5 @@ function readFiles(directory: string): Map<string, StaticFile> {
 
 const NOT_BUILT = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title>
 <h1>The console was not built</h1>
-<p>Everything else runs. The log of the start has the reason; <code>node scripts/build-console.mjs</code> tries again.
-The reference of the API is at <a href="/docs">/docs</a>.</p></html>`;
+<p>Everything else runs. The log of the start has the reason. In a checkout <code>npm start</code> builds it; an image
+must be complete, so pull or build it again. The reference of the API is at <a href="/docs">/docs</a>.</p></html>`;
