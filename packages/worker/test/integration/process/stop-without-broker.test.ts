@@ -27,5 +27,5 @@ test('ends well, and before its stop would be cut', { timeout: 120_000 }, async 
   });
   process.kill(redis.pid, 'SIGSTOP');
   expect(await worker.kill('SIGTERM')).toBe(0);
-  expect(worker.logs.filter(({ msg }) => /DRAIN_TIMEOUT_MS/.test(msg))).toEqual([]);
+  expect(worker.logs.filter(({ msg }) => /DRAIN_TIMEOUT_MS/.test(String(msg)))).toEqual([]);
 });
