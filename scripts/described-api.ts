@@ -4,7 +4,8 @@
  *
  * Used by `generate-client.ts`.
  */
-import { buildServer, type ApiEffects } from '@sluice/api/server';
+import type { ApiEffects } from '@sluice/api/api-effects';
+import { buildServer } from '@sluice/api/server';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createLogger } from '@sluice/platform/process/logger';
 

@@ -1,7 +1,7 @@
 /**
- * All routes behind a credential or a form, by the guard that they share.
+ * All routes of the API, by their common guard.
  *
- * A route family takes the effects that it needs. Before: `server.ts`, with what every request passes.
+ * A route family takes the effects that it needs. Before: the hooks of `server.ts`.
  */
 import type { ApiServer } from './http/api-server.ts';
 import { guardAccounts } from './auth/account-guard.ts';

@@ -1,6 +1,7 @@
 /**
- * The reference model's rules of merges, aliases and visitors, each with the section that it comes from.
- * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
+ * The reference model's rules of merges, aliases and visitors.
+ *
+ * Each test names its section: `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
  */
 import { expect, test } from 'vitest';
 import type { Call } from '../../src/order/model/call.ts';

@@ -1,4 +1,4 @@
-/** Addresses that webhooks may be sent to, in every way to write them. */
+/** Addresses of endpoints, in every notation. */
 import {
   ADDRESS_KINDS,
   ADDRESS_RULES,

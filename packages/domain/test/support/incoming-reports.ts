@@ -1,4 +1,4 @@
-/** Webhooks that ask for incoming events, and the reports that calls make for them. */
+/** Webhooks for incoming events, and the reports of calls. */
 import {
   IncomingSubscriptions,
   type IncomingSubscription,

@@ -1,4 +1,4 @@
-/** One stream on a simulated socket: its sender reads no answers, is stopped or goes away; its place. */
+/** One stream on a simulated socket. Its sender reads no answers, is stopped or goes away. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** Streams on simulated sockets, whose senders do what a test says. */
+/** Streams on simulated sockets, with senders that a test controls. */
 import { createHash } from 'node:crypto';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-/** The plans that an account may choose, and its way to the Builder plan. */
+/** The plans that an account may choose. */
 import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Calls about the plan of an account, for tests of plans and of checkouts. */
+/** Calls about the plan of an account, for tests. */
 import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';

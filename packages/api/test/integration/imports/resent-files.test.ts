@@ -1,4 +1,4 @@
-/** A file that is sent again with its Idempotency-Key makes no second import. */
+/** A file that is sent twice with its Idempotency-Key. */
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';

@@ -1,4 +1,4 @@
-/** `sluice …` as operators type it: words, exit codes, and errors that name what to correct. */
+/** `sluice …` as operators type it: words, exit codes, and errors with their remedies. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';

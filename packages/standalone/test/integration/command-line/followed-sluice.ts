@@ -1,4 +1,4 @@
-/** `sluice` that is followed while it goes on, and a webhook for it to show. */
+/** A running `sluice`, and a webhook for it to show. */
 import { createInterface } from 'node:readline';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { expect } from 'vitest';

@@ -1,4 +1,4 @@
-/** The login of a program by a code, as the program and the user call it. */
+/** Calls of a program and of a user for the program's login. */
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { insertTenant } from '../../support/api-under-test.ts';

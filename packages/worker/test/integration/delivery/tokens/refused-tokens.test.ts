@@ -1,4 +1,4 @@
-/** Tokens that the endpoint refuses, and token servers that give none: renewals, failed attempts, their messages. */
+/** Tokens that the endpoint refuses, and failing token servers. */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** OAuth2 client credentials of webhooks, with a real token server, for tests of access tokens. */
+/** Webhooks with OAuth2 client credentials, and a real token server. */
 import type { Database } from '@sluice/database/connection/connection';
 import type { OAuth2Client } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';

@@ -1,6 +1,7 @@
 /**
- * Incoming events in the delivery log of each webhook that asks for them, in the format of the specification. The
- * domain decides which calls are reported (`domain/test/reports`).
+ * Incoming events in the delivery logs of webhooks.
+ *
+ * The format is the one of the specification. The domain decides which calls are reported (`domain/test/reports`).
  */
 import {
   addDevice,

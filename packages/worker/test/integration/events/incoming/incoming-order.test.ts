@@ -1,4 +1,4 @@
-/** Incoming events are logged once each, in the order of their calls, in the transaction that applies them. */
+/** The log of incoming events has each once, in order. */
 import { identify, metric, track } from '@sluice/domain/testing/sample-operations';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { processCommitBatch } from '../../../../src/events/process-commit-batch.ts';

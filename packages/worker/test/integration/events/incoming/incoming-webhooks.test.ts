@@ -1,4 +1,4 @@
-/** Webhooks that receive incoming events: those with a matching type, name, filter and workspace. */
+/** Webhooks receive incoming events of a matching type, name, filter and workspace. */
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { updateWebhook, type NewWebhook } from '@sluice/database/webhooks/webhooks';
 import type { Operation } from '@sluice/domain/operations/operation';

@@ -1,4 +1,4 @@
-/** Workspaces with webhooks that ask for incoming events, and the delivery log of each webhook. */
+/** Workspaces with webhooks for incoming events, and their delivery logs. */
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import type { NewWebhook } from '@sluice/database/webhooks/webhooks';
 import type { Operation } from '@sluice/domain/operations/operation';
