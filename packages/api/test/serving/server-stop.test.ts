@@ -60,7 +60,7 @@ test('a call that arrived during a stall is answered, and its connection is clos
   await stopped;
 });
 
-test('so is a call that arrived during the last look', async () => {
+test('a call that arrived during the last look is answered, and its connection is closed', async () => {
   const server = await startServer(1, (look) => {
     if (look === LAST_LOOK) call(server.sockets[0]);
   });
