@@ -92,8 +92,9 @@ function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
   process.exitCode = 1;
 }
 
-const nameOf = (secret: LostSecret): string =>
-  `${ownerOf(secret)} (${printable(secret.name)})  ${WHAT[secret.place]}`;
+function nameOf(secret: LostSecret): string {
+  return `${ownerOf(secret)} (${printable(secret.name)})  ${WHAT[secret.place]}`;
+}
 
 function ownerOf({ place, environmentId, webhookId, accountId, userId }: LostSecret): string {
   if (place === 'second_factor') return `account ${accountId}  user ${userId}`;

@@ -67,6 +67,20 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       ),
   },
   {
+    weight: 2,
+    arbitrary: fc
+      .tuple(named, attributes, fc.constantFrom('y', 'z'), object, action)
+      .map(([person, given, anonymousId, id, does]) =>
+        identify(person, given, {
+          anonymousId,
+          relationships: {
+            action: does,
+            entries: [{ object: { objectTypeId: 1, objectId: id }, attributes: { role: 2 } }],
+          },
+        }),
+      ),
+  },
+  {
     weight: 4,
     arbitrary: fc
       .tuple(who, fc.boolean())
