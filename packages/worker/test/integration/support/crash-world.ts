@@ -23,7 +23,7 @@ import {
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { eventInTurn } from './event-in-turn.ts';
-import { createGate, endLeases, until } from './lane-world.ts';
+import { createGate, endStoredLeases, until } from './lane-world.ts';
 
 const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
@@ -142,7 +142,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     },
 
     async replace() {
-      await endLeases({ database, ...lane });
+      await endStoredLeases({ database, ...lane });
       worker = await startWorker();
     },
 

@@ -78,6 +78,8 @@ export interface LaneWorld extends LaneKey {
   readonly sent: string[];
   readonly wakes: (number | 'now')[];
   nowMs: number;
+  /** How far the clock is ahead by which a process knows that its lease is over. */
+  monotonicAheadMs: number;
   /** How far ahead of Postgres' that is; its days pass for both. */
   clock: ClockDifference;
   /** Errors with which workers ended. */
@@ -98,6 +100,7 @@ export interface LaneWorld extends LaneKey {
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
 
+const LEASE_MS = 15_000;
 const logger = createLogger('test', 'silent');
 let lastEnvironmentId = 0;
 
@@ -121,6 +124,7 @@ export async function createLaneWorld(
     sent: [],
     wakes: [],
     nowMs: 1_800_000_000_000,
+    monotonicAheadMs: 0,
     clock: { aheadMs: 0, uncertaintyMs: 1 },
     endings: [],
     behave: () => OK,
@@ -192,7 +196,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     policy: POLICY,
     presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
     // A time slice longer than any stall of a busy machine: a test waits between the requests of one drain.
-    leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 10_000 },
+    leases: { timeoutMs: 4_000, leaseMs: LEASE_MS, timeSliceMs: 10_000 },
     async post(request) {
       const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };
       world.sent.push(eventId);
@@ -205,7 +209,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     now: () => world.nowMs,
     confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
     confirmFailure: (endedAtMs) => clock.confirmFailure(endedAtMs),
-    monotonicNow: () => performance.now(),
+    monotonicNow: () => performance.now() + world.monotonicAheadMs,
     idleTime: new IdleTime({
       idleMs: () => performance.now(),
       monotonicNow: () => performance.now(),
@@ -244,11 +248,11 @@ export function createGate(): { readonly opened: Promise<void>; open(): void } {
   return { opened, open: () => open() };
 }
 
-/** `event origin state attempts` of every delivery, oldest first. */
 /** The operator skips the head. */
 export const skip = ({ database, key, nowMs }: LaneWorld, sequence = 2) =>
   skipHead(database, key, { sequence, note: 'by a test' }, BY_TEST, nowMs);
 
+/** `event origin state attempts` of every delivery, oldest first. */
 export const statesOf = async ({ database, key }: LaneWorld): Promise<string[]> =>
   (await listDeliveries(database, key, 100))
     .toReversed()
@@ -264,8 +268,14 @@ export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<t
   return gate;
 }
 
-/** As if the time had passed that others leave to a silent worker: any worker may claim the lane, and its replays. */
-export async function endLeases({
+/** As if a lease had passed: the holders know it, and any worker may claim the lane and its replays. */
+export async function endLeases(world: LaneWorld): Promise<void> {
+  world.monotonicAheadMs += LEASE_MS;
+  await endStoredLeases(world);
+}
+
+/** The same beside holders that have died. */
+export async function endStoredLeases({
   database,
   environmentId,
 }: Pick<LaneWorld, 'database' | 'environmentId'>): Promise<void> {
