@@ -34,6 +34,15 @@ export interface RefusalSummary {
   readonly last: Refusal & { readonly source: string };
 }
 
+interface CountedRefusals {
+  readonly environmentId: number;
+  readonly source: string;
+  readonly message: string;
+  /** Of the last call with a key. */
+  hint: string | undefined;
+  count: number;
+}
+
 const MESSAGE = 'the credentials of the call are missing or not in force';
 const UNTESTED_MESSAGE =
   'the key is new: it takes identify calls only until one of them succeeds, so this call was not accepted';
@@ -52,10 +61,7 @@ export class UnauthorizedRecorder {
     ['demo_elsewhere', 0],
   ]);
   #summary: RefusalSummary | undefined;
-  #counts = new Map<
-    string,
-    { environmentId: number; source: string; message: string; count: number }
-  >();
+  #counts = new Map<string, CountedRefusals>();
 
   /** `environmentId` is set if the site id was one of ours. */
   record(source: string, environmentId = NO_ENVIRONMENT_ID, refusal?: Refusal): void {
@@ -66,9 +72,12 @@ export class UnauthorizedRecorder {
     }
     const message = (refusal && MESSAGES.get(refusal.reason)) ?? MESSAGE;
     const key = `${environmentId} ${source} ${message}`;
+    const hint = refusal?.hint;
     const counted = this.#counts.get(key);
-    if (counted) counted.count++;
-    else this.#counts.set(key, { environmentId, source, message, count: 1 });
+    if (counted) {
+      counted.count++;
+      counted.hint = hint ?? counted.hint;
+    } else this.#counts.set(key, { environmentId, source, message, hint, count: 1 });
   }
 
   /** Takes the counts that the log does not have yet. */
@@ -82,7 +91,7 @@ export class UnauthorizedRecorder {
   take(receivedAtMs: number): Operation[] {
     const counted = [...this.#counts.values()];
     this.#counts.clear();
-    return counted.map(({ environmentId, source, message, count }) => ({
+    return counted.map(({ environmentId, source, message, hint, count }) => ({
       type: 'issue.record',
       environmentId,
       receivedAtMs,
@@ -90,6 +99,8 @@ export class UnauthorizedRecorder {
         code: 'authentication_failed',
         field: null,
         message,
+        // The issue of a workspace is without it: there the hint is the site id, or the start of a key in force.
+        ...(environmentId === NO_ENVIRONMENT_ID && hint !== undefined && { sample: hint }),
       },
       source,
       count,

@@ -17,7 +17,18 @@ test('a flood of wrong keys is one issue, one summary and exact counts', () => {
     last: { source: 'pipelines.track', reason: 'missing', hint: undefined },
   });
   expect(recorder.takeSummary()).toBeUndefined();
-  expect(recorder.take(1)).toMatchObject([{ count: 1_001, environmentId: 0 }]);
+  // The last call has no key, so the sample is of the call before it.
+  expect(recorder.take(1)).toMatchObject([
+    { count: 1_001, environmentId: 0, issue: { sample: 'wkey' } },
+  ]);
+});
+
+test('an issue of a call without a key has no sample', () => {
+  const recorder = new UnauthorizedRecorder();
+  recorder.record('pipelines.track', undefined, { reason: 'missing', hint: undefined });
+  const [issue] = recorder.take(1);
+  expect(issue).toMatchObject({ count: 1, environmentId: 0 });
+  expect(JSON.stringify(issue)).not.toContain('sample');
 });
 
 test('a key that is not tested yet is an issue of its workspace that names this reason', () => {
@@ -28,4 +39,6 @@ test('a key that is not tested yet is an issue of its workspace that names this 
   expect(issues).toMatchObject([{ environmentId: 7 }, { environmentId: 7 }]);
   expect(JSON.stringify(issues[0])).toContain('the key is new');
   expect(JSON.stringify(issues[1])).toContain('not in force');
+  // The workspace reads them, and both hints may be of its own credentials.
+  expect(JSON.stringify(issues)).not.toContain('sample');
 });
