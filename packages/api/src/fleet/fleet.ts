@@ -2,6 +2,7 @@
  * `GET /v1/fleet`: is the installation well, and what is behind? For its operator, with the scope `fleet:read`, which no
  * role gives; in the console for the admins of the operator's own accounts (`OPERATOR_ACCOUNT_IDS`).
  */
+import type { UnknownKeys } from '@sluice/database/events/ingestion-issue-reads';
 import type { Heartbeat } from '@sluice/database/maintenance/process-heartbeats';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
@@ -39,6 +40,29 @@ const fleetProcess = z.object({
 });
 
 const laneAges = z.object({ webhooks: z.int(), deliveries: z.int(), oldest_age_ms: ageMs });
+
+const unknownKeys = z
+  .object({
+    count: z.int(),
+    first_at: instant.nullable(),
+    last_at: instant.nullable(),
+    latest: z.array(
+      z.object({
+        source: z
+          .string()
+          .meta({ description: 'Kind of call: `pipelines.track`, `track.v1.event`, …' }),
+        hint: z.string().nullable().meta({
+          description: 'First characters of the last key, or site id; null if no call had one.',
+        }),
+        count: z.int(),
+        last_at: instant,
+      }),
+    ),
+  })
+  .meta({
+    description:
+      'Calls whose credentials name no workspace, of the kinds of call that came in the last 24 hours. They are counted by day in UTC, so the counts begin at `first_at`, at most 48 hours ago. `latest` has at most five kinds, newest first.',
+  });
 
 const fleet = z.object({
   read_at: instant,
@@ -79,6 +103,7 @@ const fleet = z.object({
   set_aside_purchases: z.int(),
   provider_event_oldest_age_ms: ageMs,
   outbox_oldest_age_ms: ageMs,
+  unknown_keys: unknownKeys,
 });
 
 /** On a scope that `guardAccounts` was called on. */
@@ -120,6 +145,7 @@ export function registerFleet(scope: ApiServer, effects: FleetReaderEffects): vo
         set_aside_purchases: reading.setAsidePurchaseCount,
         provider_event_oldest_age_ms: whole(reading.providerEventOldestAgeMs),
         outbox_oldest_age_ms: whole(reading.outboxOldestAgeMs),
+        unknown_keys: unknownKeysToWire(reading.unknownKeys),
       });
     },
   );
@@ -131,6 +157,23 @@ const lanesToWire = ({ webhookCount, deliveryCount, oldestAgeMs }: LaneAges) => 
   webhooks: webhookCount,
   deliveries: deliveryCount,
   oldest_age_ms: whole(oldestAgeMs),
+});
+
+const unknownKeysToWire = ({
+  count,
+  firstAt,
+  lastAt,
+  latest,
+}: UnknownKeys): z.infer<typeof unknownKeys> => ({
+  count,
+  first_at: firstAt?.toISOString() ?? null,
+  last_at: lastAt?.toISOString() ?? null,
+  latest: latest.map((each) => ({
+    source: each.source,
+    hint: each.hint,
+    count: each.count,
+    last_at: each.lastAt.toISOString(),
+  })),
 });
 
 const processToWire = ({ report, ...row }: Heartbeat): z.infer<typeof fleetProcess> => ({

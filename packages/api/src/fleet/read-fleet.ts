@@ -9,6 +9,7 @@ import { findOldestUntold } from '@sluice/database/changes/outbox';
 import type { Database } from '@sluice/database/connection/connection';
 import { findLaneBacklog, type LaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
+import { findUnknownKeys, type UnknownKeys } from '@sluice/database/events/ingestion-issue-reads';
 import { type Heartbeat, listHeartbeats } from '@sluice/database/maintenance/process-heartbeats';
 import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import { within } from '@sluice/platform/process/within';
@@ -67,11 +68,15 @@ export interface FleetReading {
   readonly setAsidePurchaseCount: number;
   readonly providerEventOldestAgeMs: number | null;
   readonly outboxOldestAgeMs: number | null;
+  /** Of the last 24 hours. */
+  readonly unknownKeys: UnknownKeys;
 }
 
 const KEPT_MS = 2_000;
 const BROKER_MS_MAX = 3_000;
 const COUNT_MAX = 1_000;
+const UNKNOWN_KEYS_MS = 24 * 60 * 60 * 1000;
+const LATEST_COUNT_MAX = 5;
 
 /** Callers at the same time, and within two seconds, share a look. */
 export function createFleetReader(effects: FleetReaderEffects): () => Promise<FleetReading> {
@@ -100,16 +105,18 @@ async function readFleet({
     deliveryCount,
     oldestAgeMs: ageMs(oldestAtMs),
   });
-  const [processes, lanes, parked, setAside, providerEvent, untold, broker] = await Promise.all([
-    listHeartbeats(database),
-    findLaneBacklog(database, nowMs),
-    countDeadLetteredOperations(database, COUNT_MAX),
-    countPurchasesInReview(database, COUNT_MAX),
-    findOldestWaitingEvent(database),
-    findOldestUntold(database, nowMs),
-    // While it is away, an operator needs the rest most.
-    within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
-  ]);
+  const [processes, lanes, parked, setAside, providerEvent, untold, unknownKeys, broker] =
+    await Promise.all([
+      listHeartbeats(database),
+      findLaneBacklog(database, nowMs),
+      countDeadLetteredOperations(database, COUNT_MAX),
+      countPurchasesInReview(database, COUNT_MAX),
+      findOldestWaitingEvent(database),
+      findOldestUntold(database, nowMs),
+      findUnknownKeys(database, nowMs - UNKNOWN_KEYS_MS, LATEST_COUNT_MAX),
+      // While it is away, an operator needs the rest most.
+      within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
+    ]);
   const stuck = new Set(processes.flatMap(({ report }) => report.stuckQueues ?? []));
   return {
     readAtMs: nowMs,
@@ -126,6 +133,7 @@ async function readFleet({
     setAsidePurchaseCount: setAside,
     providerEventOldestAgeMs: ageMs(providerEvent?.getTime()),
     outboxOldestAgeMs: ageMs(untold?.getTime()),
+    unknownKeys,
   };
 }
 

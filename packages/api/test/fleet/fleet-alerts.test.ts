@@ -36,6 +36,7 @@ const WELL: FleetReading = {
   setAsidePurchaseCount: 0,
   providerEventOldestAgeMs: null,
   outboxOldestAgeMs: null,
+  unknownKeys: { count: 0, firstAt: null, lastAt: null, latest: [] },
 };
 
 test('each alert has the bound and the runbook of the rule that wakes somebody', () => {
@@ -53,6 +54,13 @@ test('each alert has the bound and the runbook of the rule that wakes somebody',
 
 test('a healthy installation has no alerts', () => {
   expect(alertsOf(WELL)).toEqual([]);
+});
+
+test('calls with an unknown key are no fault of the installation, so they cause no alert', () => {
+  const at = new Date(0);
+  const latest = [{ source: 'pipelines.track', hint: 'wron', count: 1_000, lastAt: at }];
+  const unknownKeys = { count: 1_000, firstAt: at, lastAt: at, latest };
+  expect(alertsOf({ ...WELL, unknownKeys })).toEqual([]);
 });
 
 test.each([

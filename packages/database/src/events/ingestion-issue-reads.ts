@@ -1,4 +1,7 @@
-/** The issues log as the API shows it: one row a day, code, source and field, newest day first. */
+/**
+ * The issues log as the API shows it: one row a day, code, source and field, newest day first. The issues of workspace 0,
+ * which is no tenant's, are summed for the operator.
+ */
 import type { IssueCode } from '@sluice/domain/operations/issue';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -66,4 +69,62 @@ export async function listIngestionIssues(
     order by i.day desc, i.code desc, i.source desc, i.field desc
     limit ${limit}`.execute(database);
   return rows;
+}
+
+export interface UnknownKeys {
+  readonly count: number;
+  /** Of the counted calls; null without a call. */
+  readonly firstAt: Date | null;
+  readonly lastAt: Date | null;
+  /** By kind of call, the latest first. */
+  readonly latest: readonly {
+    readonly source: string;
+    /** The first characters of the last key, or site id; null if no call had one. */
+    readonly hint: string | null;
+    readonly count: number;
+    readonly lastAt: Date;
+  }[];
+}
+
+/**
+ * Calls whose credentials name no workspace, since `sinceMs`. Issues are counted by day in UTC: if one call of a kind and
+ * a day came since then, all calls of this kind and day are counted.
+ *
+ * By the primary key (environment_id, day, code, source, field). A source is a kind of call, so a day has some dozen rows.
+ */
+export async function findUnknownKeys(
+  database: DatabaseOrTransaction,
+  sinceMs: number,
+  latestCountMax: number,
+): Promise<UnknownKeys> {
+  const since = new Date(sinceMs);
+  const { rows } = await sql<{
+    source: string;
+    hint: string | null;
+    count: string;
+    lastAt: Date;
+    allCount: string;
+    allFirstAt: Date;
+  }>`
+    select source, sum(count) as count, max(last_at) as "lastAt",
+           (array_agg(sample order by last_at desc) filter (where sample is not null))[1] as hint,
+           sum(sum(count)) over () as "allCount", min(min(first_at)) over () as "allFirstAt"
+    from ingestion_issues
+    where environment_id = 0 and day >= (${since}::timestamptz at time zone 'UTC')::date
+      and code = 'authentication_failed' and last_at >= ${since}
+    group by source
+    order by max(last_at) desc, source
+    limit ${latestCountMax}`.execute(database);
+  const [newest] = rows;
+  return {
+    count: Number(newest?.allCount ?? 0),
+    firstAt: newest?.allFirstAt ?? null,
+    lastAt: newest?.lastAt ?? null,
+    latest: rows.map(({ source, hint, count, lastAt }) => ({
+      source,
+      hint,
+      count: Number(count),
+      lastAt,
+    })),
+  };
 }

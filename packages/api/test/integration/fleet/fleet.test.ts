@@ -93,6 +93,57 @@ test('the fleet has each live process with its report, and leaves out stopped an
   ]);
 });
 
+test('unknown keys are counted by day, and the calls of a kind count while one came within 24 hours', async () => {
+  const { database, clock } = world.api;
+  const readUnknown = async () => {
+    // A look is shared for two seconds.
+    clock.nowMs += 3_000;
+    return (await asStaff()).json().unknown_keys;
+  };
+  expect(await readUnknown()).toEqual({ count: 0, first_at: null, last_at: null, latest: [] });
+  const insert = async (
+    [environmentId, code, source, count]: readonly [number, string, string, number],
+    [firstAt, lastAt]: readonly [string, string],
+    sample: string | null,
+  ) => {
+    await sql`
+      insert into ingestion_issues
+        (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
+      values (${environmentId}, ${firstAt.slice(0, 10)}, ${code}, ${source}, '', ${count}, ${firstAt}, ${lastAt},
+              'not in force', ${sample})`.execute(database);
+  };
+  const CODE = 'authentication_failed';
+  // The clock stands at 12:00 on 1 March.
+  const OLD = ['2026-02-28T01:00:00Z', '2026-02-28T11:59:00Z'] as const;
+  const YESTERDAY = ['2026-02-28T02:00:00Z', '2026-02-28T23:00:00Z'] as const;
+  const TODAY = ['2026-03-01T00:10:00Z', '2026-03-01T11:00:00Z'] as const;
+  await insert([0, CODE, 'track.v1.event', 70], OLD, 'old!');
+  await insert([0, CODE, 'pipelines.track', 3], YESTERDAY, 'wron');
+  await insert([0, CODE, 'pipelines.track', 2], TODAY, null);
+  await insert([0, CODE, 'pipelines.page', 1], YESTERDAY, null);
+  await insert([world.api.a.environmentId, CODE, 'pipelines.track', 900], TODAY, 'site');
+  await insert([0, 'invalid', 'pipelines.track', 900], TODAY, 'else');
+  const page = { source: 'pipelines.page', hint: null, count: 1 };
+  const track = { source: 'pipelines.track', hint: 'wron', count: 5 };
+  const lastAt = { yesterday: '2026-02-28T23:00:00.000Z', today: '2026-03-01T11:00:00.000Z' };
+  expect(await readUnknown()).toEqual({
+    count: 6,
+    first_at: '2026-02-28T02:00:00.000Z',
+    last_at: lastAt.today,
+    latest: [
+      { ...track, last_at: lastAt.today },
+      { ...page, last_at: lastAt.yesterday },
+    ],
+  });
+  for (const source of ['a', 'b', 'c', 'd', 'e']) await insert([0, CODE, source, 1], TODAY, 'many');
+  const many = await readUnknown();
+  expect(many.count).toBe(11);
+  const sources = many.latest.map(({ source }: { source: string }) => source);
+  expect(sources).toEqual(['a', 'b', 'c', 'd', 'e']);
+  clock.nowMs += 24 * 60 * 60 * 1_000;
+  expect(await readUnknown()).toMatchObject({ count: 0, latest: [] });
+});
+
 test('a beat keeps the time of the start, and takes the rows of the killed with it', async () => {
   const { database } = world.api;
   const startedAt = async () =>

@@ -17,7 +17,10 @@ import {
 import { listImportProblems } from '@sluice/database/imports/import-problems';
 import { claimImport, findImport, listImports } from '@sluice/database/imports/imports';
 import { findLaneState } from '@sluice/database/delivery/lane-states';
-import { listIngestionIssues } from '@sluice/database/events/ingestion-issue-reads';
+import {
+  findUnknownKeys,
+  listIngestionIssues,
+} from '@sluice/database/events/ingestion-issue-reads';
 import {
   findObjectProfile,
   findObjects,
@@ -32,6 +35,7 @@ import { explain, rowsRead } from '../support/explain.ts';
 import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 import { fillTables, TENANT } from '../support/full-tables.ts';
 
+const UNKNOWN_KEYS_SINCE_MS = Date.parse('2026-03-30T12:00:00Z');
 const LANE = { environmentId: TENANT, webhookId: 1 };
 
 let database: Database;
@@ -98,6 +102,8 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         limit: 11,
       }),
   ],
+  // Of two days of 90.
+  ['calls with unknown keys', 20, (db) => findUnknownKeys(db, UNKNOWN_KEYS_SINCE_MS, 5)],
   ['an import', 1, (db) => findImport(db, { environmentId: TENANT, importId: 4000 })],
   ['imports after a position', 11, (db) => listImports(db, TENANT, 4000, 11)],
   [

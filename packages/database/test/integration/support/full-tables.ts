@@ -61,6 +61,11 @@ export async function fillTables(database: Database): Promise<void> {
     insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
     select ${TENANT}, date '2026-01-01' + n / 100, 'invalid', 'source', 'field-' || n % 100, 1, now(), now(), 'x'
     from generate_series(1, 5000) n`.execute(database);
+  // Ten kinds of call with unknown keys a day, for 90 days.
+  await sql`
+    insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
+    select 0, date '2026-01-01' + n / 10, 'authentication_failed', 'source-' || n % 10, '', 1, now(), now(), 'x', 'wron'
+    from generate_series(0, 899) n`.execute(database);
   await sql`
     insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)
     select ${TENANT}, n, 'a', 'https://example.com', array['email_sent'], 'key' from generate_series(1, 2000) n`.execute(
