@@ -4,6 +4,7 @@ import { useResource } from '../client/resource.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
+import { type UnknownKeys, UnknownKeyList } from '../parts/unknown-keys.tsx';
 import type { Route } from '../routing/router.tsx';
 import { ageText, durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -57,6 +58,7 @@ interface Fleet {
   readonly set_aside_purchases: number;
   readonly provider_event_oldest_age_ms: number | null;
   readonly outbox_oldest_age_ms: number | null;
+  readonly unknown_keys: UnknownKeys;
 }
 
 const INTERVAL_MS = 10_000;
@@ -82,6 +84,7 @@ function FleetView() {
           <>
             <Alerts fleet={fleet} />
             <Backlog fleet={fleet} />
+            <UnknownKeyList unknownKeys={fleet.unknown_keys} />
             <Processes processes={fleet.processes} />
             <Shards shards={fleet.shards} />
           </>

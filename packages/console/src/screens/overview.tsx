@@ -6,6 +6,7 @@ import { useSession } from '../client/session.ts';
 import { LatestChanges } from '../parts/latest-changes.tsx';
 import { Failure, Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
+import type { UnknownKeys } from '../parts/unknown-keys.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
@@ -15,6 +16,8 @@ import { useTail } from '../tail/use-tail.ts';
 import type { ListedWebhook } from '../webhooks/webhooks.tsx';
 
 const INTERVAL_MS = 5_000;
+const FLEET_INTERVAL_MS = 10_000;
+const DAY_MS = 86_400_000;
 const LISTED_COUNT = 5;
 
 export const overviewRoute: Route = {
@@ -38,6 +41,7 @@ function Overview() {
         <Calls />
         <Webhooks />
         <CreditTiles />
+        {capabilities.includes('fleet.read') && <UnknownKeyTile />}
       </ul>
       <section aria-labelledby="over-time">
         <h2 id="over-time">Last 24 hours</h2>
@@ -157,6 +161,23 @@ function CreditTiles() {
       {type.replaceAll('_', ' ')} credits left
     </Tile>
   ));
+}
+
+/** An unknown key belongs to no workspace. Only sessions of the operator may read the number. */
+function UnknownKeyTile() {
+  const nowMs = useNow();
+  const { data } = useResource<{ unknown_keys: UnknownKeys }>('/v1/fleet', {
+    intervalMs: FLEET_INTERVAL_MS,
+  });
+  const unknown = data?.unknown_keys;
+  // The calls are counted by day, so the count may have older ones too.
+  const ageMs = unknown?.first_at == null ? 0 : nowMs - Date.parse(unknown.first_at);
+  return (
+    <Tile to="/fleet" value={unknown ? countText(unknown.count) : '…'}>
+      {unknown?.count === 1 ? 'call' : 'calls'} with an unknown key in the last{' '}
+      {durationText(Math.max(DAY_MS, ageMs))}
+    </Tile>
+  );
 }
 
 interface Issue {

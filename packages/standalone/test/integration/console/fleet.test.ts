@@ -35,6 +35,35 @@ test('the page shows every process and shard, and links a problem to its runbook
   await page.context().close();
 });
 
+test('calls with a mistyped write key are counted on the first page, which leads to the start of the key', async () => {
+  const page = await world.demoPage();
+  const tile = page.getByRole('link', { name: /with an unknown key in the last/ });
+  await tile.getByText('0', { exact: true }).waitFor();
+  for (let n = 0; n < 2; n++) {
+    const answer = await fetch(`${world.fleet.intake.url}/v1/track`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${btoa('mistyped_write_key:')}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ userId: 'ada', event: 'Order' }),
+    });
+    expect([answer.status, await answer.json()]).toEqual([200, {}]);
+  }
+  await tile.getByText('2', { exact: true }).waitFor();
+  await tile.click();
+  const row = page.getByRole('row', { name: 'pipelines.track' });
+  expect(await row.getByRole('cell').allInnerTexts()).toEqual([
+    'mist…',
+    '2',
+    expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/),
+  ]);
+  expect(await page.getByText('mistyped').count()).toBe(0);
+  await page.getByRole('link', { name: 'keys of your workspaces' }).click();
+  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+  await page.context().close();
+});
+
 test('a process that ends goes, and one that starts comes', async () => {
   const idsOf = async (service: string): Promise<string[]> => {
     const { rows } = await sql<{ id: string }>`
@@ -52,6 +81,19 @@ test('a process that ends goes, and one that starts comes', async () => {
 test('a user who is no admin of the operator sees no fleet', async () => {
   const { page } = await world.userPage('member');
   expect(await page.getByRole('link', { name: 'Fleet' }).count()).toBe(0);
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await page.goto(world.url);
+  await page
+    .getByRole('link', { name: /credits left/ })
+    .first()
+    .waitFor();
+  await page.getByRole('heading', { name: 'Latest issues' }).waitFor();
+  expect(await page.getByText('unknown key').count()).toBe(0);
+  expect(asked).toContain('/v1/reporting_webhooks');
+  expect(asked).not.toContain('/v1/fleet');
+  const answer = await page.request.get(`${world.url}/v1/fleet`);
+  expect(answer.status()).toBe(403);
   await page.goto(`${world.url}/fleet`);
   await page.getByText('This is not for your role').waitFor();
   await page.context().close();

@@ -1,0 +1,66 @@
+/** Calls with unknown keys, of the whole installation. They belong to no workspace, so only its operator sees them. */
+import { Link } from '../routing/router.tsx';
+import { countText } from '../sentences/money-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
+import { Time } from './time.tsx';
+
+/** A part of the answer of `/v1/fleet`. */
+export interface UnknownKeys {
+  readonly count: number;
+  /** Of the counted calls. They are counted by day, so it is up to 48 hours ago. */
+  readonly first_at: string | null;
+  /** By kind of call, the latest first. */
+  readonly latest: readonly {
+    readonly source: string;
+    /** First characters of the last key, or site id; null if no call had one. */
+    readonly hint: string | null;
+    readonly count: number;
+    readonly last_at: string;
+  }[];
+}
+
+export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownKeys }) {
+  const { count, first_at: firstAt, latest } = unknownKeys;
+  return (
+    <section aria-labelledby="unknown-keys">
+      <h2 id="unknown-keys">Calls with an unknown key</h2>
+      {firstAt === null ? (
+        <p className="faint">No call of the last 24 hours had an unknown key.</p>
+      ) : (
+        <>
+          <p>
+            {countText(count)} {count === 1 ? 'call' : 'calls'} since{' '}
+            <Time atMs={Date.parse(firstAt)} isWhole />. Sluice did not store them; permissive mode
+            answered 200. Each row has the first characters of its last key. Compare it with the{' '}
+            <Link to="/keys">keys of your workspaces</Link>.
+          </p>
+          <table className="list">
+            <caption className="unseen">Calls with an unknown key, the latest first</caption>
+            <thead>
+              <tr>
+                <th scope="col">Source</th>
+                <th scope="col">Key, or site id</th>
+                <th scope="col" className="right">
+                  Count
+                </th>
+                <th scope="col">Last</th>
+              </tr>
+            </thead>
+            <tbody>
+              {latest.map((each) => (
+                <tr key={each.source}>
+                  <th scope="row">{visibleText(each.source)}</th>
+                  <td>{each.hint === null ? 'none' : <code>{visibleText(each.hint)}…</code>}</td>
+                  <td className="number right">{countText(each.count)}</td>
+                  <td className="number">
+                    <Time atMs={Date.parse(each.last_at)} isWhole />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </section>
+  );
+}
