@@ -30,8 +30,8 @@ export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownK
         <>
           <p>
             {countText(count)} {count === 1 ? 'call' : 'calls'} since{' '}
-            <Time atMs={Date.parse(firstAt)} isWhole />. Sluice did not store them; permissive mode
-            answered 200. Each row has the first characters of its last key. Compare it with the{' '}
+            <Time atMs={Date.parse(firstAt)} isWhole />. Such calls are not stored; permissive mode
+            answers 200. Each row has the first characters of its last key. Compare it with the{' '}
             <Link to="/keys">keys of your workspaces</Link>.
           </p>
           <table className="list">

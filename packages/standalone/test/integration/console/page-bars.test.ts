@@ -26,6 +26,12 @@ beforeAll(async () => {
   });
   await world.send('/v1/track', { userId: 'ada', event: 'Order', messageId: 'bars-1' });
   await world.send('/v1/track', { event: 'x' }, false);
+  // The fleet lists it.
+  await fetch(`${world.fleet.intake.url}/v1/track`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${btoa('mistyped_write_key:')}` },
+    body: '{"userId":"ada","event":"Order"}',
+  });
   await world.send('/v1/group', { userId: 'ada', groupId: 'acme', traits: { plan: 'pro' } });
   await world.fleet.event('ada', 'Order');
   const schema = { type: 'object', required: ['total'] };
