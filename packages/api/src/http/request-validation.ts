@@ -82,9 +82,7 @@ function toDetails(
   value: unknown,
   httpPart: string | undefined,
 ): ProblemDetail[] {
-  return issues
-    .flatMap(oneForEachKey)
-    .filter(isTightestBound)
+  return withTightestBounds(issues.flatMap(oneForEachKey))
     .slice(0, DETAIL_COUNT_MAX)
     .map((issue) => toDetail(issue, value, httpPart));
 }
@@ -95,19 +93,29 @@ function oneForEachKey(issue: Issue): Issue[] {
   return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key] }));
 }
 
-/** An integer beyond 2^53 is also beyond the bound of its field. Only the field's bound is reported. */
-function isTightestBound(issue: Issue, _: number, issues: readonly Issue[]): boolean {
-  const isOfSameField = ({ path }: Issue): boolean => path.join() === issue.path.join();
-  if (issue.code === 'too_big')
-    return !issues.some(
-      (other) => other.code === 'too_big' && isOfSameField(other) && other.maximum < issue.maximum,
-    );
-  if (issue.code === 'too_small')
-    return !issues.some(
-      (other) =>
-        other.code === 'too_small' && isOfSameField(other) && other.minimum > issue.minimum,
-    );
-  return true;
+/**
+ * An integer beyond 2^53 is also beyond the bound of its field. Only the field's bound is reported. One pass: a body of
+ * 64 KB may have 20,000 refused entries.
+ */
+function withTightestBounds(issues: readonly Issue[]): Issue[] {
+  const tightest = new Map<string, number | bigint>();
+  const keyOf = ({ code, path }: Issue): string => `${code} ${path.join()}`;
+  for (const issue of issues) {
+    const bound = boundOf(issue);
+    if (bound === undefined) continue;
+    const known = tightest.get(keyOf(issue));
+    if (known === undefined || bound < known) tightest.set(keyOf(issue), bound);
+  }
+  return issues.filter((issue) => {
+    const bound = boundOf(issue);
+    return bound === undefined || bound === tightest.get(keyOf(issue));
+  });
+}
+
+/** The smaller, the tighter; undefined for an issue about no bound. */
+function boundOf(issue: Issue): number | bigint | undefined {
+  if (issue.code === 'too_big') return issue.maximum;
+  return issue.code === 'too_small' ? -issue.minimum : undefined;
 }
 
 function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): ProblemDetail {
