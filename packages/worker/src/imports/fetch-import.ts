@@ -15,6 +15,7 @@ import { isOnlyWorkspace } from '@sluice/database/accounts/environments';
 import type { Database } from '@sluice/database/connection/connection';
 import type { ImportRow, ImportStep } from '@sluice/database/imports/imports';
 import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
+import { inChunks } from '@sluice/database/imports/in-chunks';
 import {
   largerThanCapacity,
   largerThanStorage,
@@ -25,7 +26,6 @@ import { mostOf } from '@sluice/domain/values/fair-share';
 import type { Logger } from '@sluice/platform/process/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
 import { ProxyFailure } from '@sluice/platform/outgoing/proxy-tunnel';
-import { inChunks } from './in-chunks.ts';
 
 export interface FetchImportDeps {
   readonly database: Database;
@@ -56,6 +56,8 @@ export type AdvanceImport = (
   step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { readonly leaseMs?: number },
 ) => Promise<boolean>;
 
+/** How often it is checked whether the file is still wanted. */
+const WANTED_LOOK_MS = 2_000;
 /** Waits before the second try of a fetch and the third. */
 const FETCH_WAITS_MS = [1_000, 4_000];
 /** Until a file is asked for anew that the egress proxy did not let us have. */
@@ -160,7 +162,8 @@ class ImportFetch {
       // An unknown encoding is ignored, and the owner's counts before the server's.
       if (this.row.encoding === null && isKnownEncoding(declared)) encoding = declared;
     };
-    for await (const chunk of inChunks(fetchFile(address, tellEncoding, unwanted))) {
+    const pieces = fetchFile(address, tellEncoding, unwanted);
+    for await (const chunk of inChunks(pieces, WANTED_LOOK_MS)) {
       sizeBytes += chunk.length;
       if (sizeBytes > sizeBytesMax) {
         await this.#advance({

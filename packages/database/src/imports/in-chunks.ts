@@ -1,17 +1,27 @@
-/** Pieces of a file → the chunks of its stored form (`database/src/imports/import-chunks.ts`). */
+/**
+ * Pieces of a file → the chunks of its stored form (`import-chunks.ts`). It waits with a timer: the bytes of a slow
+ * sender would lie in memory, almost a megabyte for each.
+ */
 
 const CHUNK_SIZE_BYTES = 1_048_576;
-/** The reader of the chunks checks as often whether the file is still wanted. */
-const CHUNK_WAIT_MS_MAX = 2_000;
 
 /**
- * Pieces of any size → pieces of about a megabyte, or of the bytes of two seconds, which may be empty. To end it does
- * not wait for a piece: its caller ends the source of the pieces.
+ * Pieces of any size → pieces of about a megabyte, or of the bytes of `waitMs`, which may be empty. To end it does not
+ * wait for a piece: its caller ends the source of the pieces.
  */
-export async function* inChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+export async function* inChunks(
+  pieces: AsyncIterable<Buffer>,
+  waitMs: number,
+): AsyncGenerator<Buffer, void> {
   const iterator = pieces[Symbol.asyncIterator]();
-  let next = iterator.next();
-  let pause = startPause(CHUNK_WAIT_MS_MAX);
+  const ask = (): Promise<IteratorResult<Buffer>> => {
+    const asked = iterator.next();
+    // It may fail while a chunk is stored. The failure is thrown after that, and would end the process until then.
+    asked.catch(() => undefined);
+    return asked;
+  };
+  let next = ask();
+  let pause = startPause(waitMs);
   try {
     let collected: Buffer[] = [];
     let sizeBytes = 0;
@@ -21,19 +31,18 @@ export async function* inChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<B
       if (come !== undefined) {
         collected.push(come.value);
         sizeBytes += come.value.length;
-        next = iterator.next();
+        next = ask();
         if (sizeBytes < CHUNK_SIZE_BYTES) continue;
       }
       yield Buffer.concat(collected);
       collected = [];
       sizeBytes = 0;
       pause.end();
-      pause = startPause(CHUNK_WAIT_MS_MAX);
+      pause = startPause(waitMs);
     }
     if (sizeBytes > 0) yield Buffer.concat(collected);
   } finally {
     pause.end();
-    next.catch(() => undefined);
     iterator.return?.().catch(() => undefined);
   }
 }
