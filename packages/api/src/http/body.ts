@@ -5,6 +5,7 @@
  * (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused; Node would silently replace them. A key
  * `__proto__` is a key like any other, so that the schemas see it.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyBodyParser, FastifyInstance } from 'fastify';
 import { RequestRefused } from './request-validation.ts';
 
@@ -20,13 +21,9 @@ export function parseJsonBody(
       done(null, undefined);
       return;
     }
-    if (isEncoded(request.headers['content-encoding'] ?? '')) {
-      done(
-        new RequestRefused({
-          code: 'unsupported_media_type',
-          message: 'the body must be sent uncompressed',
-        }),
-      );
+    const encoded = refuseEncoded(request.headers);
+    if (encoded !== undefined) {
+      done(encoded);
       return;
     }
     let text: string;
@@ -38,6 +35,17 @@ export function parseJsonBody(
     }
     void parseJson(request, text, done);
   };
+}
+
+/** Undefined for a body that comes as it is. */
+export function refuseEncoded({
+  'content-encoding': encoding = '',
+}: IncomingHttpHeaders): RequestRefused | undefined {
+  if (!isEncoded(encoding)) return undefined;
+  return new RequestRefused({
+    code: 'unsupported_media_type',
+    message: 'the body must be sent uncompressed',
+  });
 }
 
 /** True if the list names a coding; empty members and `identity` do not count (RFC 9110 §8.4). */

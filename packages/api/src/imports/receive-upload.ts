@@ -1,9 +1,10 @@
 /**
  * A file that is sent with `multipart/form-data`: its fields, then its bytes.
  *
- * The bytes go to Postgres in pieces of a megabyte as they come. The sender is read only as fast as they are kept. The
- * fields come before the file, so that their faults are answered before a gigabyte is taken; a field after the file is
- * refused. A file that breaks off is deleted, and so is the file of a form with too many parts.
+ * The bytes go to Postgres in pieces of a megabyte, or of ten seconds, as they come. The sender is read only as fast as
+ * they are kept. The fields come before the file, so that their faults are answered before a gigabyte is taken; a field
+ * after the file is refused. A file that breaks off is deleted, and so is the file of a form with too many parts. All
+ * that is not the file is bounded together, for it may have no end and is read without being kept.
  *
  * Before: `new-imports.ts` declares the content type. After: `database/src/imports/import-chunks.ts`.
  */
@@ -11,11 +12,13 @@ import { createHash } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import { inChunks } from '@sluice/database/imports/in-chunks';
 import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import { noCapacityForImport, NO_STORAGE_FOR_IMPORT } from '@sluice/domain/imports/import-limits';
 import { isPassing } from '../http/error-handling.ts';
 import type { Problem } from '../http/problem.ts';
+import { refuseEncoded } from '../http/body.ts';
 import { RequestRefused } from '../http/request-validation.ts';
 
 export interface UploadPort {
@@ -35,9 +38,16 @@ export interface Upload {
   readonly sha256: string;
 }
 
-const CHUNK_SIZE_BYTES = 1_048_576;
 const FIELD_SIZE_BYTES_MAX = 10_000;
 const FIELD_COUNT_MAX = 20;
+/** Besides fields and the file, for parts that are neither. */
+const PART_COUNT_MAX = FIELD_COUNT_MAX + 10;
+/** Of all that is not the file, boundaries and the heads of parts too. */
+const FORM_SIZE_BYTES_MAX = 1_048_576;
+/** RFC 2046 §5.1.1 */
+const BOUNDARY_LENGTH_MAX = 70;
+/** So often the bytes of a slow sender are stored, and its key is looked at. */
+const KEEP_INTERVAL_MS = 10_000;
 
 /**
  * Takes the whole request, and keeps its file.
@@ -49,6 +59,8 @@ export async function receiveUpload(
   headers: IncomingMessage['headers'],
   port: UploadPort,
 ): Promise<Upload> {
+  const encoded = refuseEncoded(headers);
+  if (encoded !== undefined) throw encoded;
   const form = openForm(headers);
   const fields: Record<string, string> = Object.create(null) as Record<string, string>;
   let file: BusboyFileStream | undefined;
@@ -76,6 +88,13 @@ export async function receiveUpload(
         upload.catch(reject);
       });
       form.on('fieldsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
+      form.on('partsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
+      let passedSizeBytes = 0;
+      payload.on('data', (piece: Buffer) => {
+        // The form has read the pieces before this one.
+        if (passedSizeBytes - (file?.bytesRead ?? 0) > FORM_SIZE_BYTES_MAX) reject(formTooLarge());
+        passedSizeBytes += piece.length;
+      });
       form.on('finish', resolve).on('error', reject);
       payload.on('error', reject).once('close', () => {
         // A whole file is closed too, before its last part is stored.
@@ -130,32 +149,22 @@ async function keepFile(
   const made = await port.begin(fields);
   const hash = createHash('sha256');
   try {
-    let collected: Buffer[] = [];
-    let collectedSizeBytes = 0;
     let sizeBytes = 0;
-    const flush = async (): Promise<void> => {
-      if (collectedSizeBytes === 0) return;
-      const outcome = await port.keep(made, Buffer.concat(collected));
+    for await (const chunk of inChunks(file, KEEP_INTERVAL_MS)) {
+      if (chunk.length === 0) continue;
+      hash.update(chunk);
+      sizeBytes += chunk.length;
+      if (sizeBytes > port.sizeBytesMax) {
+        const message = `the file must be at most ${port.sizeBytesMax} bytes`;
+        throw new RequestRefused({ code: 'body_too_large', message });
+      }
+      const outcome = await port.keep(made, chunk);
       if (outcome === 'ended') throw refused('the import has ended; create another one');
       if (outcome === 'no_room')
         throw new RequestRefused(withoutCapacity(port.unfinishedSizeBytesMax));
       if (outcome === 'no_storage')
         throw new RequestRefused({ code: 'unavailable', message: NO_STORAGE_FOR_IMPORT });
-      collected = [];
-      collectedSizeBytes = 0;
-    };
-    for await (const piece of file) {
-      hash.update(piece);
-      collected.push(piece);
-      collectedSizeBytes += piece.length;
-      sizeBytes += piece.length;
-      if (sizeBytes > port.sizeBytesMax) {
-        const message = `the file must be at most ${port.sizeBytesMax} bytes`;
-        throw new RequestRefused({ code: 'body_too_large', message });
-      }
-      if (collectedSizeBytes >= CHUNK_SIZE_BYTES) await flush();
     }
-    await flush();
     return { made, sha256: hash.digest('hex') };
   } catch (error) {
     await port.abandon(made);
@@ -171,13 +180,22 @@ function openForm(headers: IncomingMessage['headers']) {
         fieldSize: FIELD_SIZE_BYTES_MAX,
         fields: FIELD_COUNT_MAX,
         files: 2,
+        parts: PART_COUNT_MAX,
         headerPairs: FIELD_COUNT_MAX,
       },
     });
   } catch {
-    throw refused('the multipart body has no boundary; name it in Content-Type');
+    throw refused(
+      `the multipart body has no boundary, or too long a one; name one of at most ${BOUNDARY_LENGTH_MAX} characters in Content-Type`,
+    );
   }
 }
+
+const formTooLarge = (): RequestRefused =>
+  new RequestRefused({
+    code: 'body_too_large',
+    message: `the form must be at most ${FORM_SIZE_BYTES_MAX} bytes besides its file; shorten the fields, and send the file last`,
+  });
 
 const withoutCapacity = (limit: number): Problem => ({
   code: 'limit_reached',
