@@ -25,6 +25,7 @@ import { keepAnswers } from './http/idempotency.ts';
 import { readFromReplica } from './http/replica-reads.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
 import { registerProbes } from './serving/probes.ts';
+import { endSilentConnections } from './serving/silent-connections.ts';
 import { validatorCompiler } from './http/request-validation.ts';
 
 /** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
@@ -35,6 +36,8 @@ const BODY_TIMEOUT_MS = 30_000;
 const HEAD_TIMEOUT_MS = 30_000;
 /** Of a file. */
 const REQUEST_TIMEOUT_MS = 6 * 3_600_000;
+/** Of a client that neither sends nor takes a byte. */
+const SILENCE_TIMEOUT_MS = 120_000;
 
 /** A request's id that a caller may choose: no spaces, and no character that breaks a log line. */
 const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
@@ -43,6 +46,7 @@ const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 export async function buildServer(
   effects: ApiEffects,
   bodyTimeoutMs = BODY_TIMEOUT_MS,
+  silenceTimeoutMs = SILENCE_TIMEOUT_MS,
 ): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: effects.logger,
@@ -50,6 +54,7 @@ export async function buildServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: silenceTimeoutMs,
     trustProxy: effects.trustedProxies.length === 0 ? false : [...effects.trustedProxies],
     http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
@@ -67,6 +72,7 @@ export async function buildServer(
     clientErrorHandler: handleClientError(effects.newId),
   }).withTypeProvider<ZodTypeProvider>();
 
+  endSilentConnections(app.server, effects.newId);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);

@@ -50,6 +50,7 @@ interface ApiOptions {
   /** Of the database's sessions. */
   readonly timeZone?: string;
   readonly bodyTimeoutMs?: number;
+  readonly silenceTimeoutMs?: number;
   /** Wrong tokens of one address; without it as many as a test tries. */
   readonly refusedPerMinuteMax?: number;
   /** The API's own way to the database, if it is not the test's. The test closes it. */
@@ -59,7 +60,13 @@ interface ApiOptions {
 /** `changes` replaces effects. */
 export async function startApi(
   changes: Partial<ApiEffects> = {},
-  { timeZone, bodyTimeoutMs, openDatabase, refusedPerMinuteMax = Infinity }: ApiOptions = {},
+  {
+    timeZone,
+    bodyTimeoutMs,
+    silenceTimeoutMs,
+    openDatabase,
+    refusedPerMinuteMax = Infinity,
+  }: ApiOptions = {},
 ) {
   const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
@@ -136,7 +143,7 @@ export async function startApi(
     },
     ...changes,
   };
-  const app = await buildServer(effects, bodyTimeoutMs);
+  const app = await buildServer(effects, bodyTimeoutMs, silenceTimeoutMs);
   const inject = app.inject.bind(app) as (
     options: InjectOptions,
   ) => Promise<LightMyRequestResponse>;
