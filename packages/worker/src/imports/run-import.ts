@@ -66,8 +66,19 @@ export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
 const CHECKED_LEASE_PART = 1 / 4;
 const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
-/** An upload is given up after so long without a megabyte. */
+/** An upload is given up after so long without a piece. */
 const ABANDONED_AFTER_MS = 3_600_000;
+
+/** This worker has no more to do with the import: another has it, it was cancelled, or the worker stops. */
+class ImportLeft extends Error {
+  /** The state in which the import is given back; undefined if it is not ours to give. */
+  readonly backTo: ImportState | undefined;
+
+  constructor(backTo?: ImportState) {
+    super('the import is left');
+    this.backTo = backTo;
+  }
+}
 
 /** Works on one import that waits, if there is one. @returns whether there was. */
 export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
@@ -108,8 +119,11 @@ class ImportRun {
       const columns = await this.#validate();
       if (columns) await this.#import(columns);
     } catch (error) {
-      if (!(error instanceof CsvFault)) throw error;
-      await this.#advance({ state: 'failed', error: error.message });
+      if (error instanceof ImportLeft) {
+        if (error.backTo !== undefined) await this.#advance({ state: error.backTo, leaseMs: 0 });
+      } else if (error instanceof CsvFault) {
+        await this.#advance({ state: 'failed', error: error.message });
+      } else throw error;
     }
     return this.#state;
   }
@@ -125,7 +139,6 @@ class ImportRun {
       const checked = await this.#checkForm(row.encoding ?? undefined);
       form = checked.form;
       const { first } = checked;
-      if (first === 'lost') return undefined;
       if (first === undefined) {
         await this.#advance({ state: 'failed', error: 'the file is empty; send one with rows' });
         return undefined;
@@ -168,13 +181,13 @@ class ImportRun {
    *
    * @returns the line of names; undefined if the file is empty.
    * @throws CsvFault
+   * @throws ImportLeft
    */
-  async #check(form: FileForm, wrongBytes: WrongBytes): Promise<CsvRecord | 'lost' | undefined> {
-    const { leaseMs, monotonicNow, stopping } = this.#deps;
+  async #check(form: FileForm, wrongBytes: WrongBytes): Promise<CsvRecord | undefined> {
     let first: CsvRecord | undefined;
-    let keptAtMs = monotonicNow();
     const from = { byte: form.firstByte, row: form.linesBefore + 1 };
-    for await (const record of this.#file().records(form, from, wrongBytes)) {
+    const keepLease = this.#leaseKeeper('validating', 'preprocessed');
+    for await (const record of this.#file().records(form, from, wrongBytes, keepLease)) {
       if (first === undefined) {
         first = record;
         if (record.fault !== undefined) throw new CsvFault(record.fault);
@@ -182,14 +195,28 @@ class ImportRun {
         // The caller reports the fault, so the rest need not be read.
         if (outcome.outcome === 'unusable') return first;
       }
-      if (monotonicNow() - keptAtMs < leaseMs * CHECKED_LEASE_PART) continue;
-      keptAtMs = monotonicNow();
-      if (!(await this.#advance({ state: 'validating' }))) return 'lost';
-      if (!stopping.aborted) continue;
-      await this.#advance({ state: 'preprocessed', leaseMs: 0 });
-      return 'lost';
+      const keeping = keepLease();
+      if (keeping !== undefined) await keeping;
     }
     return first;
+  }
+
+  /**
+   * Keeps the lease while the file is read. It is called for each piece too: gigabytes of empty lines are no records.
+   * One worker after another took such a file while the others still read it.
+   */
+  #leaseKeeper(state: ImportState, backTo: ImportState): () => Promise<void> | undefined {
+    const { leaseMs, monotonicNow, stopping } = this.#deps;
+    let keptAtMs = monotonicNow();
+    const keep = async (): Promise<void> => {
+      if (!(await this.#advance({ state }))) throw new ImportLeft();
+      if (stopping.aborted) throw new ImportLeft(backTo);
+    };
+    return () => {
+      if (monotonicNow() - keptAtMs < leaseMs * CHECKED_LEASE_PART) return undefined;
+      keptAtMs = monotonicNow();
+      return keep();
+    };
   }
 
   #file(): StoredFile {
@@ -202,7 +229,8 @@ class ImportRun {
     const { nextByte } = held;
     const from = { byte: nextByte, row: held.form.linesBefore + held.rowsRead + 2 };
     // Checked: a wrong byte is its row's.
-    for await (const record of this.#file().records(held.form, from, 'marked')) {
+    const keepLease = this.#leaseKeeper('importing', 'importing');
+    for await (const record of this.#file().records(held.form, from, 'marked', keepLease)) {
       batch.push(record);
       const isFull =
         batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;

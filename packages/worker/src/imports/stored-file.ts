@@ -30,13 +30,25 @@ export class StoredFile {
     return Buffer.concat(pieces).subarray(0, FORM_SIZE_BYTES);
   }
 
-  /** @throws CsvFault */
-  records(form: FileForm, from: ReadFrom, wrongBytes: WrongBytes): AsyncIterable<CsvRecord> {
-    return readCsv((byte) => this.#bytesFrom(byte), form, from, wrongBytes);
+  /**
+   * @param beforePiece - called before each piece of the file is read; its error ends the records.
+   * @throws CsvFault
+   */
+  records(
+    form: FileForm,
+    from: ReadFrom,
+    wrongBytes: WrongBytes,
+    beforePiece: () => Promise<void> | undefined,
+  ): AsyncIterable<CsvRecord> {
+    return readCsv((byte) => this.#bytesFrom(byte, beforePiece), form, from, wrongBytes);
   }
 
-  async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {
+  async *#bytesFrom(
+    fromByte: number,
+    beforePiece?: () => Promise<void> | undefined,
+  ): AsyncGenerator<Buffer, void, undefined> {
     for (let at = fromByte; ;) {
+      await beforePiece?.();
       const bytes = await readImportChunk(this.#database, this.#key, at);
       if (bytes === undefined) return;
       yield bytes;

@@ -59,6 +59,33 @@ describe('a worker', () => {
     `_svc_name,_svc_customer_id,note\n${Array.from({ length: LINES }, (_, n) => `e-${n},p-${n % 7},"a, ""b""\n${'x'.repeat(n % 90)}"\n`).join('')}`;
   const PEOPLE = Array.from({ length: 7 }, (_, n) => `p-${n}`);
 
+  // Lines without a row are read for minutes, and other workers would take the import one after another.
+  test('keeps the lease while it reads empty lines, and gives the import back if it has to stop', async () => {
+    await world.people(...PEOPLE);
+    const names = '_svc_name,_svc_customer_id\n';
+    const key = await world.upload(`${names}a,p-1\n${'\n'.repeat(3_000_000)}b,p-2\n`);
+    let nowMs = 0;
+    let advanceCount = 0;
+    const counting = world.database.withPlugin({
+      transformQuery: ({ node }) => {
+        if (JSON.stringify(node).includes('rows_warned = rows_warned')) return node;
+        if (node.kind === 'RawNode' && /update imports set/.test(JSON.stringify(node)))
+          advanceCount++;
+        return node;
+      },
+      transformResult: ({ result }) => Promise.resolve(result),
+    });
+    const stopping = AbortSignal.abort();
+    const slowly = { leaseMs: 8_000, monotonicNow: () => (nowMs += 1_000) };
+    await world.run({ ...slowly, stopping });
+    expect(await world.shown(key)).toMatchObject({ state: 'preprocessed', rowsRead: 0 });
+    // It need not wait until a lease ends.
+    expect(await world.run({ ...slowly, database: counting })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: 2 });
+    // Of thirty pieces each, when it is checked and when it is imported.
+    expect(advanceCount).toBeGreaterThanOrEqual(20);
+  });
+
   test('that checks a large file keeps its lease, however slow it is', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
