@@ -23,6 +23,7 @@ import {
 import { IMPORT_SOURCE, type TrackEvent } from '../operations/operation.ts';
 import { CallDraft } from '../parsing/parse.ts';
 import { isAbsent, trimmed } from '../value-rules/verdict.ts';
+import { isStorableText } from '../values/storable-text.ts';
 import { readInstantMs } from '../parsing/timestamps.ts';
 
 export type ImportIdentifier = 'id' | 'email';
@@ -79,6 +80,10 @@ export function readColumns(record: readonly string[]): ColumnsOutcome {
   for (const [index, name] of names.entries()) {
     // As at the end of a line that ends with a comma. Its cells must be empty (`checkRecord`).
     if (name === '') continue;
+    if (!isStorableText(name))
+      return unusable(
+        `the name of column ${index + 1} holds U+0000; remove it and send the file again`,
+      );
     if (name.length > COLUMN_NAME_LENGTH_MAX)
       return unusable(`the name of column ${index + 1} is longer than ${COLUMN_NAME_LENGTH_MAX}`);
     if (seen.has(name)) return unusable(`two columns have the name ${JSON.stringify(name)}`);

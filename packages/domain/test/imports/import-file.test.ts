@@ -32,6 +32,8 @@ describe('the first line', () => {
     [['_svc_name', '_svc_customer_id', 'a', 'a'], '"a"'],
     [['_svc_name', '_svc_customer_id', ...Array.from({ length: 99 }, (_, n) => `c${n}`)], '101'],
     [['_svc_name', '_svc_customer_id', 'x'.repeat(151)], '150'],
+    // Postgres refuses it, so the import would be tried again for a month.
+    [['_svc_name', '_svc_customer_id', 'a\0b'], 'column 3 holds U+0000'],
   ])('%j is unusable, and the message names the fault', (record, named) => {
     const outcome = readColumns(record);
     expect(outcome.outcome).toBe('unusable');

@@ -10,7 +10,7 @@
  */
 import { isAscii, isUtf8 as isValidUtf8 } from 'node:buffer';
 import { CsvFault } from './csv-fault.ts';
-import { markWrongBytes } from './mark-wrong-bytes.ts';
+import { MarkedBytes, markWrongBytes } from './mark-wrong-bytes.ts';
 
 /** A byte that its encoding does not have. */
 export interface WrongByte {
@@ -28,7 +28,7 @@ export interface Decoding {
   /** Set before the result ends, if it ends early: in front of this byte. */
   wrong: WrongByte | undefined;
   /** With `marks`: the wrong bytes, in order. Their reader takes them out. */
-  readonly marked: Pick<WrongByte, 'at' | 'value'>[];
+  readonly marked: MarkedBytes;
   /** With `marks`: number of lines with letters beyond ASCII that are valid, and number of wrong bytes. */
   validLineCount: number;
   wrongLineCount: number;
@@ -37,7 +37,7 @@ export interface Decoding {
 export const newDecoding = (marks: boolean): Decoding => ({
   marks,
   wrong: undefined,
-  marked: [],
+  marked: new MarkedBytes(),
   validLineCount: 0,
   wrongLineCount: 0,
 });
@@ -102,30 +102,35 @@ async function* wholeLines(
 function markLines(lines: Buffer, startByte: number, decoding: Decoding): Buffer {
   if (isAscii(lines)) return lines;
   const isWhole = isValidUtf8(lines);
-  const parts: Buffer[] = [];
+  const utf8 = isWhole ? lines : Buffer.from(lines);
+  // No piece of memory for each line: a megabyte may have a million of them.
   for (let from = 0; from < lines.length;) {
-    const to = endOfLine(lines, from);
-    const line = lines.subarray(from, to);
-    if (isWhole || isValidUtf8(line)) {
-      parts.push(line);
-      if (!isAscii(line)) decoding.validLineCount++;
-    } else {
-      const { utf8, marked } = markWrongBytes(line);
-      parts.push(utf8);
-      const lineAt = startByte + from;
-      for (const { index, value } of marked) decoding.marked.push({ at: lineAt + index, value });
-      decoding.wrongLineCount++;
+    const { to, isOfAscii } = endOfLine(lines, from);
+    if (!isOfAscii) {
+      const line = lines.subarray(from, to);
+      if (isWhole || isValidUtf8(line)) decoding.validLineCount++;
+      else {
+        const { utf8: right, marked } = markWrongBytes(line);
+        right.copy(utf8, from);
+        const lineAt = startByte + from;
+        for (const { index, value } of marked) decoding.marked.push(lineAt + index, value);
+        decoding.wrongLineCount++;
+      }
     }
     from = to;
   }
-  return isWhole ? lines : Buffer.concat(parts);
+  return utf8;
 }
 
 /** Behind the next newline or carriage return: one pass, while two searches would each read to the end of the lines. */
-function endOfLine(lines: Buffer, from: number): number {
-  let at = from;
-  while (at < lines.length && !isLineEnd(lines[at] as number)) at++;
-  return Math.min(at + 1, lines.length);
+function endOfLine(lines: Buffer, from: number): { to: number; isOfAscii: boolean } {
+  let all = 0;
+  for (let at = from; at < lines.length; at++) {
+    const value = lines[at] as number;
+    all |= value;
+    if (isLineEnd(value)) return { to: at + 1, isOfAscii: all < 0x80 };
+  }
+  return { to: lines.length, isOfAscii: all < 0x80 };
 }
 
 /** No character of more than one byte has these among them, in any encoding but UTF-16. */
@@ -159,6 +164,24 @@ function isRight(bytes: Buffer, encoding: string): boolean {
   }
 }
 
+/** Decoding byte by byte takes half a second a megabyte, and a line may have eight. So it begins near the place. */
+const SEARCH_SIZE_BYTES = 4_096;
+/** No character is longer. */
+const CHARACTER_SIZE_BYTES_MAX = 8;
+
+/** Start of a block in which the first wrong byte shows, or of the last one; a character may begin in the block before. */
+function findWrongBlock(bytes: Buffer, encoding: string): number {
+  const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
+  let at = 0;
+  try {
+    for (; at + SEARCH_SIZE_BYTES < bytes.length; at += SEARCH_SIZE_BYTES)
+      decoder.decode(bytes.subarray(at, at + SEARCH_SIZE_BYTES), { stream: true });
+  } catch {
+    // In this block.
+  }
+  return at;
+}
+
 /** Place of the first byte that is no character of the encoding. */
 function findWrong(bytes: Buffer, encoding: string): number {
   if (leavesBytesOut(encoding)) {
@@ -166,9 +189,10 @@ function findWrong(bytes: Buffer, encoding: string): number {
     if (index >= 0) return index;
   }
   const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
-  let startedAt = 0;
+  let startedAt = Math.max(0, findWrongBlock(bytes, encoding) - CHARACTER_SIZE_BYTES_MAX);
+  decoder.decode(bytes.subarray(0, startedAt), { stream: true });
   try {
-    for (let index = 0; index < bytes.length; index++) {
+    for (let index = startedAt; index < bytes.length; index++) {
       const text = decoder.decode(bytes.subarray(index, index + 1), { stream: true });
       if (text !== '') startedAt = index + 1;
     }

@@ -10,6 +10,31 @@ export interface MarkedByte {
   readonly value: number;
 }
 
+/** Wrong bytes of a file, in order: its reader drops them as it passes them. */
+export class MarkedBytes {
+  #bytes: { readonly at: number; readonly value: number }[] = [];
+  /** To take each out of the list would move all others: a megabyte may have half a million. */
+  #droppedCount = 0;
+
+  get first(): { readonly at: number; readonly value: number } | undefined {
+    return this.#bytes[this.#droppedCount];
+  }
+
+  push(at: number, value: number): void {
+    this.#bytes.push({ at, value });
+  }
+
+  dropBefore(at: number): void {
+    while (this.first !== undefined && this.first.at < at) this.#droppedCount++;
+    if (this.#droppedCount < DROPPED_COUNT_MAX) return;
+    this.#bytes = this.#bytes.slice(this.#droppedCount);
+    this.#droppedCount = 0;
+  }
+}
+
+/** Dropped bytes that are kept in memory. */
+const DROPPED_COUNT_MAX = 65_536;
+
 const MARK = 0x3f;
 
 /**

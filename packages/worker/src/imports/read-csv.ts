@@ -13,6 +13,7 @@ import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvError, parse } from 'csv-parse';
 import { CsvFault } from './csv-fault.ts';
 import { decodeFile, newDecoding, type WrongByte } from './decode-file.ts';
+import type { MarkedBytes } from './mark-wrong-bytes.ts';
 
 export interface CsvRecord {
   readonly cells: readonly string[];
@@ -38,6 +39,13 @@ const WRONG_PART_MAX = 1 / 10;
 
 /** Characters of one record. An event's data may have 64 KB; a longer record is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
+
+/** Of one record: as many as the largest spreadsheet has columns. */
+const CELL_COUNT_MAX = 16_384;
+const TOO_MANY_CELLS = `it has more than ${CELL_COUNT_MAX} cells, which is the limit of a row`;
+
+/** The parser counts no separators, so the cells of an open record are counted after each slice of so many bytes. */
+const SLICE_SIZE_BYTES = 65_536;
 
 const RECORD_ENDS: Record<FileForm['rowEnd'], string[]> = {
   newline: ['\r\n', '\n'],
@@ -76,7 +84,13 @@ export async function* readCsv(
   const decoding = newDecoding(wrongBytes !== 'refused');
   const bytes = open(encoding === 'utf-8' ? from.byte : 0);
   const failure: { error?: unknown } = {};
-  const decoded = keepingError(decodeFile(bytes, encoding, from.byte, decoding), failure);
+  const openCells = openCellsOf(parser);
+  const checkOpenRecord = (): void => {
+    if (openCells().length <= CELL_COUNT_MAX) return;
+    throw new CsvFault(`row ${from.row + rowCountOf(parser.info)}: ${TOO_MANY_CELLS}`);
+  };
+  const slices = inSlices(decodeFile(bytes, encoding, from.byte, decoding), checkOpenRecord);
+  const decoded = keepingError(slices, failure);
   pipeline(Readable.from(decoded, { objectMode: false }), parser, () => undefined);
   // The last one is held back: if the bytes end early, it is half of a row.
   let last: CsvRecord | undefined;
@@ -90,7 +104,9 @@ export async function* readCsv(
     }>) {
       if (last !== undefined) yield last;
       const endByte = from.byte + info.bytes;
-      const fault = takeFault(decoding.marked, endByte, from.row + rowCountOf(info) - 1);
+      const row = from.row + rowCountOf(info) - 1;
+      if (record.length > CELL_COUNT_MAX) throw new CsvFault(`row ${row}: ${TOO_MANY_CELLS}`);
+      const fault = takeFault(decoding.marked, endByte, row);
       firstFault ??= fault;
       recordCount++;
       if (fault !== undefined) faultCount++;
@@ -119,16 +135,33 @@ export async function* readCsv(
   if (isOtherEncoding) throw new CsvFault(firstFault);
 }
 
+/**
+ * The cells of the record that is being read. The parser is built for rows of any number of cells, and has no limit for
+ * them: a row of 500 MB of commas took 4 GB. A test holds that they are still found here.
+ */
+function openCellsOf(parser: object): () => readonly string[] {
+  const { state } = parser as { readonly state: { readonly record: readonly string[] } };
+  return () => state.record;
+}
+
+/** Pieces of any size → small ones. `check` runs before each. */
+async function* inSlices(
+  pieces: AsyncIterable<Buffer>,
+  check: () => void,
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += SLICE_SIZE_BYTES) {
+      check();
+      yield piece.subarray(at, at + SLICE_SIZE_BYTES);
+    }
+  }
+}
+
 /** The first of a record's wrong bytes, in a sentence; all of them are taken out. */
-function takeFault(
-  marked: Pick<WrongByte, 'at' | 'value'>[],
-  endByte: number,
-  row: number,
-): string | undefined {
-  const [first] = marked;
+function takeFault(marked: MarkedBytes, endByte: number, row: number): string | undefined {
+  const { first } = marked;
   if (first === undefined || first.at >= endByte) return undefined;
-  const count = marked.findIndex(({ at }) => at >= endByte);
-  marked.splice(0, count < 0 ? marked.length : count);
+  marked.dropBefore(endByte);
   return explainWrongByte(first, 'utf-8', row);
 }
 

@@ -103,6 +103,8 @@ describe('an uploaded file', () => {
     ['a,b\n1,2\n', '_svc_name'],
     ['_svc_name,_svc_customer_id\na,"b\n', 'never closed'],
     ['_svc_name,_svc_customer_id\na,b"c\n', 'quote'],
+    ['_svc_name,_svc_customer_id,a\0b\na,b,c\n', 'column 3 holds U+0000'],
+    [`_svc_name,_svc_customer_id${','.repeat(20_000)}\na,b\n`, '16384 cells'],
   ])('%j fails with its reason', async (text, reason) => {
     const key = await world.upload(text);
     await world.run();
