@@ -49,6 +49,20 @@ describe('forms', () => {
     expect(refusals(submit([]))).toEqual(['invalid data']);
   });
 
+  test('of thousands of hostile fields are refused as a whole, with twenty issues at most', () => {
+    const fieldsOf = (count: number, value: unknown) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, value]));
+    const structures = submit({ id: 'u1', ...fieldsOf(5_000, { deep: [[]] }) });
+    expect(structures.operations).toEqual([]);
+    expect(structures.issues).toHaveLength(20);
+    expect(structures.issues[0]).toMatchObject({ field: 'data.f0' });
+    const many = submit({ id: 'u1', ...fieldsOf(5_000, 'x') });
+    expect(many.operations).toEqual([]);
+    expect(refusals(many)).toEqual(['too_large data']);
+    const [issue] = submit({ id: 'u1', ['k'.repeat(20_000)]: [] }).issues;
+    expect(JSON.stringify(issue).length).toBeLessThan(2_000);
+  });
+
   test('keep __proto__ an ordinary field', () => {
     const operation = operationOf(submit(JSON.parse('{"id":"u1","__proto__":"x"}')), 'form.submit');
     expect(Object.entries(operation.fields)).toEqual([['__proto__', 'x']]);

@@ -32,6 +32,10 @@ export interface FetchOptions {
   readonly signal?: AbortSignal;
   /** Of the whole fetch; 2 hours. */
   readonly timeoutMs?: number;
+  /** Until the head of the answer is whole; 30 s. */
+  readonly headTimeoutMs?: number;
+  /** From one byte to the next; 60 s. */
+  readonly silenceTimeoutMs?: number;
   /** Called with the `charset` of the answer, if it has one, before its first piece. */
   readonly tellEncoding?: (encoding: string) => void;
 }
@@ -43,7 +47,13 @@ export interface FetchOptions {
 export async function* fetchFile(
   connector: VettedConnector,
   address: string,
-  { signal, timeoutMs = FETCH_TIMEOUT_MS, tellEncoding }: FetchOptions = {},
+  {
+    signal,
+    timeoutMs = FETCH_TIMEOUT_MS,
+    headTimeoutMs = HEAD_TIMEOUT_MS,
+    silenceTimeoutMs = SILENCE_TIMEOUT_MS,
+    tellEncoding,
+  }: FetchOptions = {},
 ): AsyncGenerator<Buffer, void, undefined> {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
@@ -53,6 +63,7 @@ export async function* fetchFile(
     connector,
     url,
     AbortSignal.any([timeout, ...(signal ? [signal] : [])]),
+    headTimeoutMs,
   );
   const { statusCode = 0 } = response;
   if (statusCode !== 200) {
@@ -68,7 +79,7 @@ export async function* fetchFile(
   }
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(response.headers['content-type'] ?? '');
   if (charset?.[1] !== undefined) tellEncoding?.(charset[1]);
-  response.socket.setTimeout(SILENCE_TIMEOUT_MS, () => response.destroy(new Error('silence')));
+  response.socket.setTimeout(silenceTimeoutMs, () => response.destroy(new Error('silence')));
   try {
     for await (const piece of response as AsyncIterable<Buffer>) yield piece;
   } catch (error) {
@@ -82,11 +93,12 @@ async function sendGet(
   connector: VettedConnector,
   url: URL,
   signal: AbortSignal,
+  headTimeoutMs: number,
 ): Promise<IncomingMessage> {
   const late = new AbortController();
   const timer = setTimeout(
-    () => late.abort(new Error(`no answer within ${HEAD_TIMEOUT_MS / 1_000} s`)),
-    HEAD_TIMEOUT_MS,
+    () => late.abort(new Error(`no answer within ${headTimeoutMs / 1_000} s`)),
+    headTimeoutMs,
   );
   const ending = AbortSignal.any([signal, late.signal]);
   try {

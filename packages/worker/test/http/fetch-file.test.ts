@@ -154,6 +154,33 @@ describe('a file that never ends', () => {
     expect(mayPass).toBe(false);
   });
 
+  test('of which no byte comes for a while is left, and may be tried again', async () => {
+    const port = await serve((_request, response) => void response.write('a,b\n'));
+    const options = { silenceTimeoutMs: 300 };
+    const { message, mayPass } = await fault(
+      read(`http://127.0.0.1:${port}/`, true, undefined, options),
+    );
+    expect(message).toBe('the file broke off: silence');
+    expect(mayPass).toBe(true);
+  });
+
+  test('and whose head comes a byte at a time is left, and may be tried again', async () => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined).write('HTTP/1.1 200 OK\r\nx: ');
+      const timer = setInterval(() => socket.write('y'), 10);
+      socket.once('close', () => clearInterval(timer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const options = { headTimeoutMs: 1_000 };
+    const { message, mayPass } = await fault(
+      read(`http://127.0.0.1:${port}/`, true, undefined, options),
+    );
+    expect(message).toBe('the URL cannot be reached: no answer within 1 s');
+    expect(mayPass).toBe(true);
+  });
+
   test('does not keep a worker from stopping, which leaves it to the next', async () => {
     const port = await drip();
     const stopping = new AbortController();
