@@ -1,4 +1,4 @@
-/** Pieces of a file that is sent or fetched, on their way to Postgres. */
+/** Pieces of a file on their way to Postgres. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { inChunks } from '../../src/imports/in-chunks.ts';
 
@@ -8,7 +8,7 @@ const WAIT_MS = 2_000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-// It ended the process: nobody heard of the failure while the chunk before it was stored.
+// It ended the process, as an unheard failure beside the chunk before it.
 test('a source that fails while a chunk is stored reports it after that, and the process goes on', async () => {
   const failed = Promise.withResolvers<void>();
   async function* pieces() {
@@ -24,7 +24,7 @@ test('a source that fails while a chunk is stored reports it after that, and the
   await expect(chunks.next()).rejects.toThrow('the server cut the connection');
 });
 
-test('the bytes of a slow source come after the wait, and an empty chunk if there were none', async () => {
+test('the bytes of a slow source come after the wait, and an empty chunk stands for a silent time', async () => {
   const source = new Promise<never>(() => undefined);
   async function* pieces() {
     yield Buffer.from('a');
