@@ -63,14 +63,20 @@ function build(folder: string): BuiltImage {
   const base = join(folder, 'base');
   // Committed files, without the ones of `.dockerignore`.
   run('sh', ['-ec', `mkdir ${context}; git -C ${ROOT} archive HEAD | tar -x -C ${context}`]);
-  run('sh', [
-    '-ec',
-    `cd ${context}; rm -rf benchmarks packages/*/test; find docs -mindepth 1 -maxdepth 1 ! -name operations -exec rm -r {} +; find infra -mindepth 1 -maxdepth 1 ! -name runbooks -exec rm -r {} +`,
-  ]);
+  for (const pattern of readFileSync(join(ROOT, '.dockerignore'), 'utf8').trim().split('\n'))
+    run('sh', ['-ec', `cd ${context}; ${removalOf(pattern)}`]);
   console.log('making a Debian with Node');
   makeBase(base, NODE_FOLDER, join(dirname(npmFile()), '..'));
   const stages = readDockerfile(readFileSync(join(ROOT, 'infra/Dockerfile'), 'utf8'));
   return buildStages(stages, folder, context, base, (line) => console.log(line));
+}
+
+/** `**\/name` is at any depth. */
+function removalOf(pattern: string): string {
+  const name = /^\*\*\/([\w.-]+)$/.exec(pattern)?.[1];
+  if (name !== undefined) return `find . -name ${name} -prune -exec rm -r {} +`;
+  if (/^[\w./-]+$/.test(pattern)) return `rm -rf ./${pattern}`;
+  throw new Error(`.dockerignore: ${pattern} is of a form that this program does not know`);
 }
 
 function npmFile(): string {
@@ -134,6 +140,9 @@ async function deliverACall(
   await database.destroy();
   for (const service of ['intake', 'worker', 'api']) start(`packages/${service}/src/main.ts`);
   for (const [name, port] of Object.entries(ports)) await untilReady(name, port);
+  const page = await fetch(`http://127.0.0.1:${ports.API_PORT}/docs/pages/operations/keys`);
+  if (page.status !== 200 || !(await page.text()).includes('Rotate a signing key'))
+    throw new Error(`the API answers ${page.status} for a page of the documentation`);
   await expectDelivery(
     `http://127.0.0.1:${ports.INTAKE_PORT}`,
     `http://127.0.0.1:${ports.API_PORT}`,
