@@ -95,7 +95,7 @@ export async function loadState(
   return {
     takenEvents,
     messageDeliveries,
-    identifiers: [...identifiers, ...suppressed],
+    identifiers: suppressed.length === 0 ? identifiers : [...identifiers, ...suppressed],
     people,
     objects,
     relationships: [
@@ -125,6 +125,7 @@ async function suppressedBySvcId(
   identifiers: readonly IdentifierRow[],
   people: readonly PersonRow[],
 ): Promise<readonly IdentifierRow[]> {
+  if (needs.people.length === 0) return [];
   const known = new Set([...people.map(personText), ...identifiers.map(personText)]);
   const missing = needs.people.filter((each) => !known.has(personText(each)));
   if (missing.length === 0) return [];
