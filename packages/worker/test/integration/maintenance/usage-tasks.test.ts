@@ -135,13 +135,14 @@ test.each(['redis', 'postgres'] as const)(
     const beganAtMs = performance.now();
     const askAll = () => Promise.all(queues.map((queue) => queue.schedule({}, everyMs)));
     await askAll();
-    // Asked more often than it comes due, it comes due all the same.
+    // Asked three times as often as it comes due, it comes due all the same. Each request locks the schedule for a moment, so a
+    // busy machine that is asked without a pause runs it seldom.
     await vi.waitFor(
       async () => {
         await askAll();
         expect(count).toBeGreaterThanOrEqual(4);
       },
-      { timeout: 20_000, interval: 20 },
+      { timeout: 60_000, interval: everyMs / 3 },
     );
     const passedMs = performance.now() - beganAtMs;
     expect(count).toBeLessThanOrEqual(Math.ceil(passedMs / everyMs) + 2);
