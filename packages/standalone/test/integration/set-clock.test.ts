@@ -12,7 +12,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
-import { setClock, settingClock } from './wrong-date.ts';
+import { setClock, setClockOfWorker, settingClock } from './wrong-date.ts';
 
 const HOUR_MS = 3_600_000;
 const SET_BY = [-HOUR_MS, HOUR_MS];
@@ -29,8 +29,9 @@ async function start(service: 'api' | 'worker', setByMs: number, isAtStart: bool
     [`${service.toUpperCase()}_PORT`]: '0',
   });
   onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
-  const { url: serviceUrl } = await process.started;
-  return { database, serviceUrl, setItsClock: () => setClock(process) };
+  const started = await process.started;
+  const set = service === 'worker' ? setClockOfWorker : setClock;
+  return { database, serviceUrl: started.url, setItsClock: () => set(started) };
 }
 
 /** By how many seconds the newest start of a signup is not now, by Postgres. */

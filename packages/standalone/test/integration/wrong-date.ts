@@ -6,6 +6,7 @@ import { expect, vi } from 'vitest';
 
 const SET_SIGNAL = 'SIGUSR2';
 const SET_LINE = 'the clock was set';
+const WAIT = { timeout: 30_000, interval: 50 };
 
 /**
  * `NODE_OPTIONS` of a service whose `Date` is wrong from the start, or from `setClock` on.
@@ -32,5 +33,19 @@ export async function setClock({
 }: Pick<ServiceUnderTest, 'kill' | 'logs'>): Promise<void> {
   void kill(SET_SIGNAL);
   const line = expect.objectContaining({ msg: SET_LINE });
-  await vi.waitFor(() => expect(logs).toContainEqual(line), { timeout: 30_000, interval: 50 });
+  await vi.waitFor(() => expect(logs).toContainEqual(line), WAIT);
+}
+
+/**
+ * Of a worker. It measures its clock at its start and each minute, and ends if the clock is an hour off; between two
+ * measurements it goes on, which is the time that a test looks at.
+ */
+export async function setClockOfWorker(
+  worker: Pick<ServiceUnderTest, 'kill' | 'logs' | 'url'>,
+): Promise<void> {
+  await vi.waitFor(async () => {
+    const page = await (await fetch(`${worker.url}/metrics`)).text();
+    expect(page).toMatch(/^sluice_clock_ahead_seconds\S* \S+$/m);
+  }, WAIT);
+  await setClock(worker);
 }

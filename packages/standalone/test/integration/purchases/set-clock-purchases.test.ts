@@ -7,7 +7,7 @@ import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { CARD, startPurchaseServices, WAIT } from './purchase-services.ts';
-import { setClock, settingClock } from '../wrong-date.ts';
+import { setClockOfWorker, settingClock } from '../wrong-date.ts';
 
 const HOUR_MS = 3_600_000;
 const TEST_TIMEOUT_MS = 180_000;
@@ -21,7 +21,7 @@ test.each([-HOUR_MS, HOUR_MS])(
     onTestFinished(() => services.close());
     const { database } = services;
     const worker = await services.replaceWorker({ NODE_OPTIONS: settingClock(setByMs, false) });
-    await setClock(worker);
+    await setClockOfWorker(worker);
     await services.call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
     const found = async () => {
       const { rows } = await sql<{ status: string; nextAt: Date }>`
