@@ -19,6 +19,7 @@ const TEST_TIMEOUT_MS = 180_000;
 /** Longer than a test takes: the replica counts as fresh also while it applies no log. */
 const LONG_MS = 600_000;
 const SHORT_MS = 500;
+const TRIES_MAX = 5;
 const NAME = 'sluice';
 
 let postgres: ReplicatedPostgres;
@@ -85,11 +86,14 @@ async function startApi(stalenessMsMax: number, readUrl = postgres.replica.url(N
         type: 'service_account',
         scopes: [],
       }),
-    replicaInReadiness: async () => {
-      const answer = await fetch(`${url}/readyz`);
-      const { checks } = (await answer.json()) as { checks: Record<string, string> };
-      return { status: answer.status, replica: checks['replica'] };
-    },
+    /** Once the primary has answered within the two seconds that `/readyz` gives it. */
+    replicaInReadiness: () =>
+      vi.waitFor(async () => {
+        const answer = await fetch(`${url}/readyz`);
+        const { checks } = (await answer.json()) as { checks: Record<string, string> };
+        expect(checks['database']).toBe('answers');
+        return { status: answer.status, replica: checks['replica'] };
+      }, WAIT),
   };
 }
 type Api = Awaited<ReturnType<typeof startApi>>;
@@ -100,6 +104,32 @@ const untilRead = (api: Api, stalenessMsMax: number) =>
       expect(await api.issues()).toMatchObject({ status: 200, staleness: String(stalenessMsMax) }),
     WAIT,
   );
+
+/**
+ * Looks at the answers while the replica applies no log.
+ *
+ * If a server or an API process stalls for two seconds, a look at the replica fails. While the replica gets on no further
+ * its age is unknown from then on, so the API reads the primary, as it should. Then `look` is tried again.
+ */
+async function whileReplayIsPaused(
+  apis: readonly Api[],
+  look: (tries: number) => Promise<void>,
+): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await Promise.all(apis.map((api) => untilRead(api, LONG_MS)));
+    await postgres.pauseReplay();
+    try {
+      await look(tries);
+      return;
+    } catch (error) {
+      const states = await Promise.all(apis.map((api) => api.replicaInReadiness()));
+      const areAllRead = states.every(({ replica }) => replica?.startsWith('is read'));
+      if (areAllRead || tries === TRIES_MAX) throw error;
+    } finally {
+      await postgres.resumeReplay();
+    }
+  }
+}
 
 /** As an intake's call leads to, of which no credential of the API knows. */
 const addIssue = (code: string) =>
@@ -112,30 +142,35 @@ test(
   'an answer of the replica has the state of the replica, and a caller finds its own change at every API process',
   async () => {
     const [one, other] = await Promise.all([startApi(LONG_MS), startApi(LONG_MS)]);
-    await Promise.all([one, other].map((api) => untilRead(api, LONG_MS)));
-    await postgres.pauseReplay();
-    await addIssue('while_paused');
-    const before = await one.issues();
-    expect(before.staleness).toBe(String(LONG_MS));
-    expect(before.text).not.toContain('while_paused');
-    expect((await one.replicaInReadiness()).replica).toMatch(/^is read: at most \d+ ms behind$/);
+    let issue = '';
+    await whileReplayIsPaused([one, other], async (tries) => {
+      issue = `while_paused_${tries}`;
+      await addIssue(issue);
+      const before = await one.issues();
+      expect(before.staleness).toBe(String(LONG_MS));
+      expect(before.text).not.toContain(issue);
+      expect((await one.replicaInReadiness()).replica).toMatch(/^is read: at most \d+ ms behind$/);
 
-    expect((await one.makeKey(tenant.token, 'made by its caller')).status).toBe(200);
-    for (const api of [one, other]) {
-      const own = await api.auditLog(tenant.token);
-      expect(own).toMatchObject({ status: 200, staleness: '0' });
-      expect(own.text).toContain('made by its caller');
-      const elses = await api.auditLog(OTHER_TOKEN);
-      expect(elses).toMatchObject({ status: 200, staleness: String(LONG_MS) });
-      expect(elses.text).not.toContain('made by its caller');
-    }
-    // A call that was refused has made no change.
-    expect((await one.makeKey(OTHER_TOKEN, '')).status).toBe(422);
-    expect((await other.auditLog(OTHER_TOKEN)).staleness).toBe(String(LONG_MS));
+      const key = `made by its caller, ${tries}`;
+      expect((await one.makeKey(tenant.token, key)).status).toBe(200);
+      for (const api of [one, other]) {
+        const own = await api.auditLog(tenant.token);
+        expect(own).toMatchObject({ status: 200, staleness: '0' });
+        expect(own.text).toContain(key);
+        const elses = await api.auditLog(OTHER_TOKEN);
+        expect(elses).toMatchObject({ status: 200, staleness: String(LONG_MS) });
+        expect(elses.text).not.toContain(key);
+      }
+      // A call that was refused has made no change.
+      expect((await one.makeKey(OTHER_TOKEN, '')).status).toBe(422);
+      expect((await other.auditLog(OTHER_TOKEN)).staleness).toBe(String(LONG_MS));
+    });
 
-    await postgres.resumeReplay();
-    await vi.waitFor(async () => expect((await one.issues()).text).toContain('while_paused'), WAIT);
-    expect((await one.issues()).staleness).toBe(String(LONG_MS));
+    await vi.waitFor(async () => {
+      const found = await one.issues();
+      expect(found.staleness).toBe(String(LONG_MS));
+      expect(found.text).toContain(issue);
+    }, WAIT);
   },
   TEST_TIMEOUT_MS,
 );
