@@ -10,9 +10,13 @@ import { startServiceUnderTest } from '@sluice/platform/testing/service-under-te
 import { expect, onTestFinished, test } from 'vitest';
 import { MAIN } from '../support/process-under-test.ts';
 
+/** It asks Postgres, and waits longer than `/readyz`, whose two seconds a busy machine outlasts. */
+const PATH = '/v1/reporting_webhooks';
+const headers = { authorization: `Bearer ${DEMO.appKey}` };
+
 const call = (url: string, agent: Agent) =>
   new Promise<{ status: number | undefined; connection: string | undefined }>((resolve, reject) => {
-    request(url, { agent }, (answer) => {
+    request(url, { agent, headers }, (answer) => {
       answer
         .resume()
         .once('end', () =>
@@ -33,7 +37,8 @@ const isCut = (failure: unknown): boolean =>
 
 /** @returns the failure of a call, and the longest pause of this process from the signal on. */
 async function stopWhileCalled(): Promise<{ failure: unknown; pauseMs: number }> {
-  const { url: databaseUrl } = await createTestDatabase();
+  const { database, url: databaseUrl } = await createTestDatabase();
+  await seedDemoWorkspace(database);
   const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
   const clients = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   // These clients wait for no answer. They are cut in the end.
@@ -46,7 +51,7 @@ async function stopWhileCalled(): Promise<{ failure: unknown; pauseMs: number }>
   // One after the other, for as long as their connection is kept.
   const callUntilClosed = async (agent: Agent): Promise<void> => {
     for (;;) {
-      const { status, connection } = await call(`${api.url}/readyz`, agent);
+      const { status, connection } = await call(api.url + PATH, agent);
       expect(status).toBe(200);
       if (connection === 'close') return;
     }
@@ -55,7 +60,7 @@ async function stopWhileCalled(): Promise<{ failure: unknown; pauseMs: number }>
     () => undefined,
     (error: unknown) => error,
   );
-  await call(`${api.url}/readyz`, new Agent());
+  await call(api.url + PATH, new Agent());
   const pauses = monitorEventLoopDelay({ resolution: 10 });
   pauses.enable();
   expect(await api.kill('SIGTERM')).toBe(0);
@@ -83,8 +88,12 @@ test('callers who went away are not waited for', async () => {
   });
   await seedDemoWorkspace(database);
   await database.destroy();
-  const api = await startServiceUnderTest(MAIN, { DATABASE_URL: databaseUrl, API_PORT: '0' });
-  const headers = { authorization: `Bearer ${DEMO.appKey}` };
+  const api = await startServiceUnderTest(MAIN, {
+    DATABASE_URL: databaseUrl,
+    API_PORT: '0',
+    // Calls in progress have half of it.
+    DRAIN_TIMEOUT_MS: '120000',
+  });
   // A live tail whose reader ends it, and a body that breaks off.
   const tail = new AbortController();
   const answer = await fetch(`${api.url}/v1/stream`, { headers, signal: tail.signal });
@@ -93,12 +102,12 @@ test('callers who went away are not waited for', async () => {
   const broken = connect(api.port);
   broken.on('error', () => {});
   broken.write(
-    `POST /v1/reporting_webhooks HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`,
+    `POST ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`,
   );
   // "100 Continue": the call is in progress.
   await once(broken, 'data');
   broken.destroy();
   const startedAtMs = performance.now();
   expect(await api.kill('SIGTERM')).toBe(0);
-  expect(performance.now() - startedAtMs).toBeLessThan(10_000);
-}, 60_000);
+  expect(performance.now() - startedAtMs).toBeLessThan(40_000);
+}, 180_000);
