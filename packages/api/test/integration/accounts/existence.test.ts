@@ -41,7 +41,7 @@ async function untilUseIsRecorded(): Promise<void> {
       );
       expect(rows).toHaveLength(1);
     },
-    { timeout: 10_000, interval: 10 },
+    { timeout: 30_000, interval: 10 },
   );
 }
 
@@ -54,7 +54,7 @@ async function untilMisuseIsRecorded(): Promise<void> {
         select from audit_logs where object_type = 'credential_misuse'`.execute(api.database);
       expect(rows).toHaveLength(1);
     },
-    { timeout: 10_000, interval: 10 },
+    { timeout: 30_000, interval: 10 },
   );
 }
 

@@ -1,6 +1,6 @@
 /** Security: the key of workspace A cannot read or change objects of workspace B, or show that they exist. */
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import {
   insertToken,
@@ -115,6 +115,12 @@ test('I35: every operation by A on an id of B is 404, like an unknown id, and le
     expect(ofBInA.message).toBe(expectProblem(ofNobodyInA, 404, 'not_found').message);
   }
   expect(await snapshotOfB()).toBe(before);
+  // That A's token was used on B's account is recorded beside the answer, and must not be a change that a test below sees.
+  await vi.waitFor(async () => {
+    const { rows } = await sql`
+      select from audit_logs where object_type = 'credential_misuse'`.execute(api.database);
+    expect(rows).toHaveLength(1);
+  }, 30_000);
 });
 
 test("a feed or an event type that A makes by a name of B is A's own, and B's stays as it was", async () => {

@@ -5,6 +5,7 @@ import { insertImportProblems } from '@sluice/database/imports/import-problems';
 import { insertImport } from '@sluice/database/imports/import-changes';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
+import { expect, vi } from 'vitest';
 import {
   insertEvent,
   insertPendingPurchase,
@@ -177,5 +178,22 @@ export async function insertOwned(
   };
   await insertPreviewRuns(api, tenant, [`${marker}-job`]);
   await insertPendingPurchase(api.database, tenant.accountId, runId);
+  await untilUseIsRecorded(api, tenant);
   return owned;
 }
+
+/** The token's use is written beside its first answer in a minute: later, it would be a change of whatever is looked at. */
+const untilUseIsRecorded = (
+  { database }: Pick<ApiUnderTest, 'database'>,
+  { accountId }: Pick<Tenant, 'accountId'>,
+): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      const { rows } = await sql`
+        select from api_credentials where account_id = ${accountId} and last_used_at is not null`.execute(
+        database,
+      );
+      expect(rows.length).toBeGreaterThan(0);
+    },
+    { timeout: 30_000, interval: 10 },
+  );
