@@ -36,6 +36,8 @@ beforeEach(async () => {
     openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 30_000 }),
   );
   billing = await startBilling({
+    // As the client has it: a change holds the account for so long, for each try.
+    providerTimeoutMs: 30_000,
     provider: {
       ...provider,
       async setDefaultCard(...given) {
