@@ -83,7 +83,7 @@ describe('a checkout', () => {
   test('I25: callers who wait for one run hear 409 unless it bought their plan, so many of it, with their coupon', async () => {
     let startCount = 0;
     const newId = () => String(++startCount);
-    const patient = await startApi({ purchaseWaitMs: 15_000, newId });
+    const patient = await startApi({ purchaseWaitMs: 60_000, newId });
     onTestFinished(() => patient.close());
     const { accountId, token } = patient.a;
     const plans = `/v1/accounts/${accountId}/billing/plans`;
@@ -106,7 +106,7 @@ describe('a checkout', () => {
          where datname = current_database() and pid <> pg_backend_pid()
            and xact_start is not null`.execute(patient.database);
       expect(rows).toEqual([]);
-    }, 10_000);
+    }, 30_000);
     const { rows } = await sql<{ runId: string }>`select run_id as "runId" from runs`.execute(
       patient.database,
     );

@@ -104,7 +104,7 @@ describe.each(['card', 'invoiced'] as const)('a purchase that credit has paid, b
 describe('a purchase that the customer’s credit pays, by card', () => {
   beforeEach(async () => {
     await billing.api.close();
-    billing = await startBilling({ purchaseWaitMs: 15_000 });
+    billing = await startBilling({ purchaseWaitMs: 60_000 });
   });
 
   /** Asks, and ends the purchase workflow as the worker does that finds the invoice paid as it is finalized. */
@@ -120,7 +120,7 @@ describe('a purchase that the customer’s credit pays, by card', () => {
         expect(rows).toHaveLength(1);
         return rows[0]!.runId;
       },
-      { timeout: 10_000, interval: 10 },
+      { timeout: 30_000, interval: 20 },
     );
     await billing.endPurchaseWorkflow(runId, 'success');
     return { runId, answer: await asked };

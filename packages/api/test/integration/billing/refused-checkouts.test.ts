@@ -29,7 +29,7 @@ describe('a checkout', () => {
   ] as const)(
     'that is refused for %s answers with its own code and the refused field, not as a declined card',
     async (refusal, code, body, field) => {
-      const patient = await startApi({ purchaseWaitMs: 15_000 });
+      const patient = await startApi({ purchaseWaitMs: 60_000 });
       onTestFinished(() => patient.close());
       const { accountId, token: key } = patient.a;
       const billing = `/v1/accounts/${accountId}/billing`;
@@ -44,14 +44,14 @@ describe('a checkout', () => {
         const { runs: workflows } = (await patient.call('GET', `${billing}/runs`, { key })).json();
         expect(workflows).toHaveLength(1);
         return workflows[0].run_id as string;
-      }, 10_000);
+      }, 20_000);
       // A caller who shares the purchase workflow, once its call is known, has not named it.
       const sharing = wait({}, 'second');
       await vi.waitFor(async () => {
         const { rows } = await sql`
           select from idempotency_keys where outcome is not null`.execute(patient.database);
         expect(rows).toHaveLength(2);
-      }, 10_000);
+      }, 20_000);
       await patient.database.transaction().execute(async (transaction) => {
         await lockPurchaseWorkflow(transaction, { accountId, runId });
         const result = { charged: null, invoiceId: null, refusal };
