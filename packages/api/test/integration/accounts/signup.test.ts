@@ -141,7 +141,7 @@ test('a mail to a slow server is sent once, even if another process looks for ma
   world.delay.until = promise;
   const slow = world.relay();
   const ofEmail = () => world.mails.filter(({ to }) => to === email);
-  await vi.waitFor(() => expect(ofEmail()).toHaveLength(1), 10_000);
+  await vi.waitFor(() => expect(ofEmail()).toHaveLength(1), 30_000);
   world.api.clock.nowMs += 30_000;
   expect(await world.relay()).toBe(0);
   resolve();

@@ -13,7 +13,7 @@ import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import { CSV, FIELDS, form } from '../support/import-forms.ts';
 import { openTailReader } from '../support/tail-reader.ts';
 
-const WAIT = { timeout: 10_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
 
 let api: ApiUnderTest;
 let port: number;

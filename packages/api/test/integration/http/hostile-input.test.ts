@@ -114,7 +114,7 @@ const BEYOND: readonly unknown[] = [
   ...['0000-01-01', '9999-12-31', '10000-01-01', '2026-02-30', '9'.repeat(18), '9'.repeat(40)],
 ];
 
-test('in every part of every page token', async () => {
+test('in every part of every page token', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   // Elsewhere `start` and `end` are days.
   const paged = operations.filter(
     ({ queryParameters: names }) => names.includes('start') && !names.includes('end'),

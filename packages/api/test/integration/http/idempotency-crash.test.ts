@@ -144,7 +144,7 @@ test('a purchase is not made again by the same call once it has ended', async ()
 });
 
 /** Two processes start one after the other, on a machine that others use too. */
-const PROCESSES_TIMEOUT_MS = 90_000;
+const PROCESSES_TIMEOUT_MS = 180_000;
 
 test(
   'a real process that is killed between commit and answer: the next one answers',

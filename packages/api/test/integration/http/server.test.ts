@@ -183,7 +183,7 @@ describe('failures of our own', () => {
       await vi.waitFor(
         () => expect(sql`select`.execute(database)).rejects.toMatchObject({ code }),
         {
-          timeout: 10_000,
+          timeout: 30_000,
           interval: 10,
         },
       );

@@ -26,7 +26,7 @@ test('the application of a startup goes to ANALYTICS_URL with ANALYTICS_WRITE_KE
     ANALYTICS_URL: `http://127.0.0.1:${(target.address() as AddressInfo).port}`,
     ANALYTICS_WRITE_KEY: 'our_key',
   }).ready();
-  await vi.waitFor(() => expect(received).toHaveLength(1), 10_000);
+  await vi.waitFor(() => expect(received).toHaveLength(1), 60_000);
   const authorization = `Basic ${Buffer.from('our_key:').toString('base64')}`;
   expect(received[0]).toEqual({ path: '/v1/track', authorization });
 });

@@ -47,7 +47,7 @@ const waitForLockWait = () =>
       expect(rows).toHaveLength(1);
       return rows[0]!.pid;
     },
-    { timeout: 10_000, interval: 10 },
+    { timeout: 30_000, interval: 10 },
   );
 
 /** A run that is being recorded, on the day before the clock's, until it is let go. */

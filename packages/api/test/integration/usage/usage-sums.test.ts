@@ -90,7 +90,7 @@ describe.each([
   let tenantCount = 0;
   test(
     'I29, I31: log total = summary totals = sum of series = sum of groups = recorded usage',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async () => {
       await fc.assert(
         fc.asyncProperty(
