@@ -276,7 +276,7 @@ test('if the API hangs, the locks of its transaction are released, and the API w
   const accountId = rows[0]!.id;
   await insertToken(database, accountId, 'sa_live_hangs');
   // Longer than a slow machine lets the API pause within a transaction.
-  const api = start(testDatabase, { QUEUE_STALLED_AFTER_MS: '5000' });
+  const api = start(testDatabase, { QUEUE_STALLED_AFTER_MS: '8000' });
   const url = await api.ready();
   const rename = (name: string) =>
     fetch(`${url}/v1/accounts/${accountId}`, {
