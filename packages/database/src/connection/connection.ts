@@ -66,13 +66,18 @@ class PreparingClient extends pg.Client implements WatchedConnection {
    * If packets are dropped, this end gets no error: TCP resends unconfirmed packets for a quarter of an hour. `pg`'s
    * own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind this
    * one. `end()` closes the socket of a client whose statement is in progress, without a goodbye.
+   *
+   * After a stall of this process its timers run before its sockets are read, so the answer may be here already.
    */
   async #endUnlessAnswered(answer: Promise<unknown>, msMax: number): Promise<unknown> {
+    let isOver = false;
     let isLate = false;
-    const timer = setTimeout(() => {
+    const endUnlessOver = (): void => {
+      if (isOver) return;
       isLate = true;
       void this.end();
-    }, msMax);
+    };
+    const timer = setTimeout(() => afterReading(endUnlessOver), msMax);
     try {
       return await answer;
     } catch (error) {
@@ -81,10 +86,14 @@ class PreparingClient extends pg.Client implements WatchedConnection {
         cause: error,
       });
     } finally {
+      isOver = true;
       clearTimeout(timer);
     }
   }
 }
+
+/** The first turn reads the sockets. The second hands on what a socket with TLS gives one turn later. */
+const afterReading = (run: () => void): void => void setImmediate(() => setImmediate(run));
 
 function nameOf(text: string): string {
   let name = preparedNames.get(text);

@@ -58,6 +58,18 @@ test('a statement that is answered in time keeps its connection and fails with i
   expect(await pidOf(database)).toBe(pid);
 });
 
+// The deadline passed in a stall of seconds, and the answer that lay in the socket counted as none: /readyz answered 503.
+test('an answer that comes while the process stands still is in time, whatever the clock says afterwards', async () => {
+  const database = openOneConnection(await createTestDatabase());
+  const pid = await pidOf(database);
+  const asked = sql<{ one: number }>`${answeredWithin(500)} select 1 as one`.execute(database);
+  // Until the statement is sent. Its answer may be read by now, if Postgres is that fast.
+  await new Promise((resolve) => setImmediate(resolve));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_000);
+  expect((await asked).rows).toEqual([{ one: 1 }]);
+  expect(await pidOf(database)).toBe(pid);
+});
+
 // A reader that only goes away would leave a backend that waits, and come again with another.
 test('if all statements are short, Postgres ends a statement that waits for a lock, and the connection stays', async () => {
   const testDatabase = await createTestDatabase();
