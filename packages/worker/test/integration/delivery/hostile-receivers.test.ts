@@ -23,7 +23,12 @@ import {
 } from '../../../src/http/http-client.ts';
 import { startDeafListener } from '../../support/http-client-world.ts';
 import { answer, startReceiver, type Receiver } from '../../support/receiver.ts';
-import { BACKOFF_MS, HOSTILE_ANSWERS, type HostileAnswer } from '../support/hostile-answers.ts';
+import {
+  BACKOFF_MS,
+  HOSTILE_ANSWERS,
+  sendSteadily,
+  type HostileAnswer,
+} from '../support/hostile-answers.ts';
 import { createLaneWorld, HOUR_MS } from '../support/lane-world.ts';
 
 const TIMEOUT_MS = 4_000;
@@ -71,10 +76,11 @@ async function expectDelivery(
   const world = await createLaneWorld(database, { endpoint });
   await world.log(1);
   const outcome = await world.deliver({
-    post(request) {
-      onStart();
-      return client.post(request);
-    },
+    post: (request) =>
+      sendSteadily(() => {
+        onStart();
+        return client.post(request);
+      }, expected),
   });
   const [attempt, ...others] = await world.attempts(1);
   expect(others).toEqual([]);
@@ -127,7 +133,8 @@ describe.concurrent('a receiver that', () => {
       if (ordinal === 1) socket.write(answer(200));
       else socket.resetAndDestroy();
     });
-    const client = clientOf();
+    // The requests are counted, so none may be sent again because this process stood still.
+    const client = clientOf({ timeoutMs: 20_000 });
     const expected = { failure: null, status: 200, waitMs: null };
     await expectDelivery(receiver.url, expected, client);
     await expectDelivery(receiver.url, expected, client);
