@@ -36,7 +36,7 @@ afterEach(async () => {
 describe('over a real connection', () => {
   test('deliveries arrive in order, as logged, each signed with its own timestamp', async () => {
     const receiver = await startReceiver(({ socket }) => void socket.write(answer(200)));
-    const client = createHttpClient({ timeoutMs: 4_000, allowPrivateAddresses: true });
+    const client = createHttpClient({ timeoutMs: 20_000, allowPrivateAddresses: true });
     closes.push(
       () => receiver.close(),
       () => client.close(),
@@ -158,9 +158,7 @@ describe('a healthy lane', () => {
       if (eventId === 'e3') await gate.opened;
       return OK;
     };
-    const delivering = world.deliver({
-      leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 10_000 },
-    });
+    const delivering = world.deliver();
     await until(() => world.sent.length === 100);
     await until(async () => (await world.lane())?.attemptedThrough === 100);
     expect(await world.lane()).toMatchObject({ cursor: 2 });

@@ -12,6 +12,7 @@ import {
   createLaneWorld,
   eventIds,
   holdAnswers,
+  LEASE_MS,
   OK,
   statesOf,
   status,
@@ -30,7 +31,7 @@ beforeEach(async () => {
 });
 
 const takingOf = ({ nowMs }: LaneWorld) => ({
-  leaseMs: 15_000,
+  leaseMs: LEASE_MS,
   holderProcessId: 0,
   nowMs,
   countMax: 1,
@@ -114,7 +115,7 @@ test('a delivery that fails is the head, and the deliveries handed over behind i
 
 test('with a lease that has nearly ended at the commit no delivery is sent, and the lane is woken again', async () => {
   const lane = await logAndTake([1]);
-  const late = { ...takenOf(lane), claimedAtMs: performance.now() - 12_000 };
+  const late = { ...takenOf(lane), claimedAtMs: performance.now() - (LEASE_MS - 3_000) };
   expect(await world.deliver({}, late)).toEqual({ outcome: 'more' });
   expect(world.sent).toEqual([]);
   expect(world.wakes).toEqual(['now']);

@@ -43,7 +43,6 @@ beforeEach(async () => {
 });
 
 const WIDE = { policy: { ...POLICY, windowMax: 64 } };
-const LONG_SLICE = { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 20_000 };
 
 const isSubscribed = new Map<string, boolean>();
 /** Reports one delivery. */
@@ -104,7 +103,7 @@ test('a delivery about the merged person that hangs and fails is not overtaken b
     return OK;
   };
   const inProgress = new LanesInProgress();
-  const delivering = world.deliver({ ...WIDE, inProgress, leases: LONG_SLICE });
+  const delivering = world.deliver({ ...WIDE, inProgress });
   await until(() => world.sent.length === 1);
   await apply(join('primary', 'secondary'));
   expect(await countMerges()).toBe(1);

@@ -99,9 +99,7 @@ describe('a lane with room for many requests', () => {
       if (eventId === 'e1') await gate.opened;
       return OK;
     };
-    const delivering = world.deliver({
-      leases: { timeoutMs: 4_000, leaseMs: 15_000, timeSliceMs: 10_000 },
-    });
+    const delivering = world.deliver();
     await until(() => world.sent.length === 41);
     expect(world.sent).not.toContain('e2');
     gate.open();
