@@ -27,6 +27,13 @@ import { createGate, endStoredLeases, until } from './lane-world.ts';
 
 const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
+const ALL_ARRIVE_DEADLINE_MS = 60_000;
+
+/** A test waits for its step, for the start of the next worker and for the arrivals, a minute each at most. */
+export const CRASH_TEST_TIMEOUT_MS = 180_000;
+/** Of `createCrashWorld`, which starts a Redis and a worker. */
+export const CRASH_WORLD_TIMEOUT_MS = 120_000;
+
 /** A request as the receiver saw it. */
 export interface Arrival {
   readonly eventId: string;
@@ -108,8 +115,10 @@ export async function createCrashWorld(): Promise<CrashWorld> {
       WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
       // One at a time, so that order is order of arrival.
       WEBHOOK_WINDOW_MAX: '1',
-      // Longer than any stall of a busy machine: a request that times out is sent again, without a death.
-      WEBHOOK_TIMEOUT_MS: '8000',
+      // Longer than the stalls of a busy machine: a request that times out is sent again, without a death. Half of it is for an
+      // access token.
+      WEBHOOK_TIMEOUT_MS: '20000',
+      DRAIN_TIMEOUT_MS: '60000',
       WEBHOOK_LISTED_FAILURE_WAIT_MS: '100',
       WEBHOOK_BACKOFF_BASE_MS: '50',
       WEBHOOK_BACKOFF_CAP_MS: '100',
@@ -210,7 +219,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     isFailing: async () => (await findLane(database, lane))?.state === 'failing',
 
     async allArrive() {
-      const deadlineMs = performance.now() + 30_000;
+      const deadlineMs = performance.now() + ALL_ARRIVE_DEADLINE_MS;
       for (;;) {
         const found = await findLane(database, lane);
         if (found?.cursor === loggedCount && found.lastSequence === loggedCount) return;
