@@ -48,13 +48,16 @@ test('sends all matches in order, with the same bytes, and leaves the log and it
 test('live deliveries are not delayed by a replay that waits, nor by one that hangs', async () => {
   const world = await createDelivered(database, 20);
   const { key } = await start(world);
-  const gate = createGate();
+  const [begun, gate] = [createGate(), createGate()];
   const hanging = world.replay({
     post: async () => {
+      begun.open();
       await gate.opened;
       return OK;
     },
   });
+  // A cancel before the claim would leave nothing to replay.
+  await begun.opened;
   await world.log(5);
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(21, 25));
