@@ -18,7 +18,9 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 90_000;
+/** Lines that come first if Postgres or Redis does not answer in three seconds, as on a busy machine. */
+const OF_A_WAIT = /^(Postgres is (away|there)|Redis cannot be used)\b/;
 
 async function expectFailedStart(
   settings: Record<string, string>,
@@ -31,10 +33,16 @@ async function expectFailedStart(
     SEALING_KEYS: TEST_SEALING_KEYS,
     ...settings,
   });
-  expect(ended).toEqual({ code: 1, output: expect.stringMatching(/^{.*}\n$/) });
-  const line = JSON.parse(ended.output) as Record<string, unknown>;
-  expect(line).toMatchObject({ level: 60, code, msg: expect.stringMatching(message) });
-  expect(line).not.toHaveProperty('error');
+  expect(ended).toEqual({ code: 1, output: expect.stringMatching(/^({.*}\n)+$/) });
+  const lines = ended.output
+    .trimEnd()
+    .split('\n')
+    .map((text) => JSON.parse(text) as Record<string, unknown>)
+    .filter(({ msg }) => !OF_A_WAIT.test(String(msg)));
+  expect(lines).toEqual([
+    expect.objectContaining({ level: 60, code, msg: expect.stringMatching(message) }),
+  ]);
+  expect(lines[0]).not.toHaveProperty('error');
 }
 
 test(
