@@ -90,10 +90,10 @@ test('a token is used until shortly before its end, and then another one', async
   const world = await oauth.worldOf();
   const by = oauth.worker();
   await deliverOne(world, by);
-  await oauth.pass(3_560_000);
+  await oauth.pass(3_540_000);
   await deliverOne(world, by);
   expect(oauth.tokens.requests).toHaveLength(1);
-  await oauth.pass(11_000);
+  await oauth.pass(31_000);
   await deliverOne(world, by);
   expect(oauth.receiver.arrivals).toEqual([
     'e1 Bearer token_1 200',
@@ -107,11 +107,11 @@ test('a token without a stated end is kept for five minutes; one that is good fo
   const world = await oauth.worldOf();
   const by = oauth.worker();
   await deliverOne(world, by);
-  await oauth.pass(260_000);
+  await oauth.pass(240_000);
   await deliverOne(world, by);
   expect(oauth.tokens.requests).toHaveLength(1);
   oauth.tokens.lifetimeSeconds = 0;
-  await oauth.pass(20_000);
+  await oauth.pass(40_000);
   await deliverOne(world, by);
   await deliverOne(world, by);
   expect(oauth.receiver.arrivals.at(-1)).toBe('e4 Bearer token_3 200');

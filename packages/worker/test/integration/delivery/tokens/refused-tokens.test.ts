@@ -5,6 +5,9 @@ import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createGate, createLaneWorld } from '../../support/lane-world.ts';
 import { deliverOne, startTokenWorld, type TokenWorld } from './token-world.ts';
 
+/** Of an attempt. Half of it is longer than a stall of a busy machine. */
+const TIMEOUT_MS = 16_000;
+
 let database: Database;
 let oauth: TokenWorld;
 beforeAll(async () => {
@@ -111,12 +114,12 @@ test('a token server that does not answer takes half of the attempt’s time, an
   oauth.tokens.hold = () => gate.opened;
   const startedAtMs = performance.now();
   // The claim in Postgres and the lateness of a busy machine are part of the other half.
-  await deliverOne(world, oauth.worker({}, 6_000));
-  expect(performance.now() - startedAtMs).toBeLessThan(20_000);
+  await deliverOne(world, oauth.worker({}, TIMEOUT_MS));
+  expect(performance.now() - startedAtMs).toBeLessThan(60_000);
   const [attempt] = await world.attempts(1);
   expect(attempt).toMatchObject({ failure: 'token_unavailable' });
-  expect(attempt?.failureMessage).toContain('no complete answer within 3000 ms');
-  expect(attempt?.durationMs).toBeLessThan(6_000);
+  expect(attempt?.failureMessage).toContain(`no complete answer within ${TIMEOUT_MS / 2} ms`);
+  expect(attempt?.durationMs).toBeLessThan(TIMEOUT_MS);
   oauth.tokens.hold = () => Promise.resolve();
   world.nowMs += 3_600_000;
   expect(await world.deliverAll(oauth.worker())).toEqual({ outcome: 'idle' });
