@@ -65,7 +65,7 @@ describe.each(['postgres', 'redis'] as const)(
   (kind) => {
     test(
       'after a worker is killed in the middle, every event is stored once and arrives in order',
-      { timeout: 240_000 },
+      { timeout: 480_000 },
       async () => {
         const { database, url } = await createTestDatabase();
         await seedDemoWorkspace(database);
@@ -76,6 +76,9 @@ describe.each(['postgres', 'redis'] as const)(
           QUEUE_STALLED_AFTER_MS: '1500',
           WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
           WEBHOOK_WINDOW_MAX: '4',
+          // Longer than the stalls of a busy machine. A delivery that times out puts off all later ones.
+          WEBHOOK_TIMEOUT_MS: '12000',
+          DRAIN_TIMEOUT_MS: '60000',
         };
         const receiver = await startReceiver();
         const [intake, api, firstWorker] = await Promise.all([
@@ -136,7 +139,7 @@ describe.each(['postgres', 'redis'] as const)(
 
         const eventIds = () => new Set(receiver.received.map((delivery) => delivery.event_id));
         await vi.waitFor(() => expect(eventIds().size).toBe(2 * PEOPLE * CHANGES), {
-          timeout: 60_000,
+          timeout: 150_000,
           interval: 50,
         });
         expect(receiver.forged).toEqual([]);
