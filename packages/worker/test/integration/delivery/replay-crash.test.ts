@@ -10,13 +10,7 @@ import { findReplay } from '@sluice/database/replays/replays';
 import type { ReplayKey } from '@sluice/database/replays/replay-log';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  CRASH_TEST_TIMEOUT_MS,
-  CRASH_WORLD_TIMEOUT_MS,
-  createCrashWorld,
-  expectAllInOrder,
-  type CrashWorld,
-} from '../support/crash-world.ts';
+import { createCrashWorld, expectAllInOrder, type CrashWorld } from '../support/crash-world.ts';
 import { until } from '../support/lane-world.ts';
 
 const REPLAYED = 12;
@@ -26,7 +20,7 @@ beforeAll(async () => {
   world = await createCrashWorld();
   await world.log(REPLAYED);
   await world.allArrive();
-}, CRASH_WORLD_TIMEOUT_MS);
+}, 120_000);
 afterAll(() => world.close());
 
 const CLAIMS = sql`lock table webhook_replays in access exclusive mode`;
@@ -122,5 +116,5 @@ test.each(Object.keys(STEPS))(
       [1, 2, 3].map((place) => `e${loggedBefore + place}`),
     );
   },
-  CRASH_TEST_TIMEOUT_MS,
+  180_000,
 );

@@ -29,11 +29,6 @@ const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 const ALL_ARRIVE_DEADLINE_MS = 60_000;
 
-/** A test waits for its step, for the start of the next worker and for the arrivals, a minute each at most. */
-export const CRASH_TEST_TIMEOUT_MS = 180_000;
-/** Of `createCrashWorld`, which starts a Redis and a worker. */
-export const CRASH_WORLD_TIMEOUT_MS = 120_000;
-
 /** A request as the receiver saw it. */
 export interface Arrival {
   readonly eventId: string;

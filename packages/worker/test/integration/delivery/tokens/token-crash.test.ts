@@ -9,13 +9,7 @@ import { BY_TEST } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTokenServer, type TokenServer } from '../../../support/token-server.ts';
-import {
-  CRASH_TEST_TIMEOUT_MS,
-  CRASH_WORLD_TIMEOUT_MS,
-  createCrashWorld,
-  expectAllInOrder,
-  type CrashWorld,
-} from '../../support/crash-world.ts';
+import { createCrashWorld, expectAllInOrder, type CrashWorld } from '../../support/crash-world.ts';
 import { createGate, until } from '../../support/lane-world.ts';
 
 let world: CrashWorld;
@@ -38,7 +32,7 @@ beforeAll(async () => {
     BY_TEST,
     Date.now(),
   );
-}, CRASH_WORLD_TIMEOUT_MS);
+}, 120_000);
 afterAll(async () => {
   tokens.close();
   await world.close();
@@ -50,39 +44,31 @@ const isFetching = async (): Promise<boolean> => {
   return rows.length > 0;
 };
 
-test(
-  'a worker that dies while it fetches a token holds up the next one for its claim at most',
-  async () => {
-    const gate = createGate();
-    tokens.hold = () => gate.opened;
-    await world.log(3);
-    await until(() => tokens.requests.length === 1);
-    expect(await isFetching()).toBe(true);
-    await world.kill();
-    tokens.hold = () => Promise.resolve();
-    gate.open();
-    await world.replace();
-    await world.allArrive();
-    expectAllInOrder(world.arrivals, 3);
-    expect(tokens.requests).toHaveLength(2);
-    expect(await isFetching()).toBe(false);
-  },
-  CRASH_TEST_TIMEOUT_MS,
-);
+test('a worker that dies while it fetches a token holds up the next one for its claim at most', async () => {
+  const gate = createGate();
+  tokens.hold = () => gate.opened;
+  await world.log(3);
+  await until(() => tokens.requests.length === 1);
+  expect(await isFetching()).toBe(true);
+  await world.kill();
+  tokens.hold = () => Promise.resolve();
+  gate.open();
+  await world.replace();
+  await world.allArrive();
+  expectAllInOrder(world.arrivals, 3);
+  expect(tokens.requests).toHaveLength(2);
+  expect(await isFetching()).toBe(false);
+}, 180_000);
 
-test(
-  'a worker that dies between token and answer leaves the token to the next one',
-  async () => {
-    const request = world.catchRequest();
-    await world.log(1);
-    await request.came;
-    await world.kill();
-    world.answer = () => 200;
-    request.answer();
-    await world.replace();
-    await world.allArrive();
-    expectAllInOrder(world.arrivals, 4);
-    expect(tokens.requests).toHaveLength(2);
-  },
-  CRASH_TEST_TIMEOUT_MS,
-);
+test('a worker that dies between token and answer leaves the token to the next one', async () => {
+  const request = world.catchRequest();
+  await world.log(1);
+  await request.came;
+  await world.kill();
+  world.answer = () => 200;
+  request.answer();
+  await world.replace();
+  await world.allArrive();
+  expectAllInOrder(world.arrivals, 4);
+  expect(tokens.requests).toHaveLength(2);
+}, 180_000);
