@@ -243,7 +243,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       }),
       { numRuns: 30 },
     );
-  });
+  }, 300_000);
 });
 
 /** Event ids are unique in a workspace alone, but the two runs must not share operations. */

@@ -21,6 +21,8 @@ import {
 import { createCommitBatchWorld, type CommitBatchWorld } from './commit-batch-world.ts';
 
 const SHARD_COUNT = 16;
+/** Longer than the stalls of a busy machine: these batches are added once. */
+const ADD_TIMEOUT_MS = 60_000;
 
 export interface ShardsWorld extends CommitBatchWorld {
   readonly brokerOptions: BrokerOptions;
@@ -51,7 +53,7 @@ export async function createShardsWorld(broker: 'redis' | 'postgres'): Promise<S
     logger: createLogger('test', 'silent'),
   };
   if (broker === 'postgres') await migrateQueues(brokerOptions.databaseUrl);
-  const producer = await openProducer(brokerOptions);
+  const producer = await openProducer(brokerOptions, ADD_TIMEOUT_MS);
   const side = openTakingSide(brokerOptions, 0, () => undefined);
   return {
     ...world,
