@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { peopleCounts } from '@sluice/database/migrations/0027_people_counts';
-import { createTestDatabase } from '@sluice/database/testing/testing';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import { listPeopleCounts, type PeopleCount } from '@sluice/database/verify/verify-people';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
@@ -87,7 +87,8 @@ test('transactions that create people do not wait for each other, in any order o
     await insertPeople(1, 2, 2).execute(open);
     await insertPeople(2, 2, 2).execute(open);
     await database.transaction().execute(async (other) => {
-      await sql`set local lock_timeout = '1s'`.execute(other);
+      // If they waited for each other, it would be for ever.
+      await sql`set local lock_timeout = '20s'`.execute(other);
       await insertPeople(2, 3, 3).execute(other);
       await insertPeople(1, 3, 3).execute(other);
       await sql`delete from people where person_id = 1`.execute(other);
@@ -122,6 +123,7 @@ test('the migration counts existing people, and counts people created meanwhile 
     url,
     poolMax: 1,
     applicationName: 'migrating',
+    connectMsMax: 60_000,
     onError: () => undefined,
   });
   onTestFinished(() => migrating.destroy());
@@ -132,13 +134,7 @@ test('the migration counts existing people, and counts people created meanwhile 
     migrated = migrating
       .transaction()
       .execute(async (transaction) => peopleCounts.up(transaction as never));
-    for (;;) {
-      const { rows } = await sql`
-        select 1 from pg_stat_activity where application_name = 'migrating' and wait_event_type = 'Lock'`.execute(
-        database,
-      );
-      if (rows.length > 0) break;
-    }
+    await untilLockWaiters(database, 1);
   });
   await migrated;
   await insertPeople(1, 14, 14).execute(database);
