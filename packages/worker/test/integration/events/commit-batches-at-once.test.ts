@@ -142,7 +142,7 @@ describe('two shards and one person', () => {
       );
       expect(owner).toMatchObject({ person_id: null });
     }
-  });
+  }, 240_000);
 });
 
 describe('anonymous events', () => {

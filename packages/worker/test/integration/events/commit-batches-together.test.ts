@@ -79,7 +79,7 @@ it('operations in one commit batch, and commit batches in one transaction, leave
       ],
     },
   );
-}, 180_000);
+}, 300_000);
 
 interface Workspace {
   readonly environmentId: number;

@@ -228,4 +228,4 @@ test('after any merges while events come from all shards, each event belongs to 
   const owners = await ownersOf('seen');
   expect(owners).toHaveLength(tracked);
   expect(owners.filter((owner) => !present.has(owner))).toEqual([]);
-});
+}, 240_000);

@@ -96,7 +96,7 @@ test.each<[string, (transaction: Transaction, accountId: number) => Promise<unkn
     void first.finally(() => (isFirstDone = true)).catch(() => undefined);
     // Until the other has written its entry, or waits for us.
     await expect
-      .poll(async () => isFirstDone || (await lockWaiterCount(database)) > 0, { timeout: 10_000 })
+      .poll(async () => isFirstDone || (await lockWaiterCount(database)) > 0, { timeout: 60_000 })
       .toBe(true);
     return record(transaction, 'B');
   });
