@@ -53,7 +53,10 @@ const created = new Set<TestDatabase>();
 export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await onEachNode(async (client) => {
-    await client.query(`create database ${name} template ${inject('testTemplateName')}`);
+    // Postgres itself may look into the template, and waits only 5 s for its own process to leave.
+    await untilUnused(() =>
+      client.query(`create database ${name} template ${inject('testTemplateName')}`),
+    );
     if (timeZone !== undefined)
       await client.query(`alter database ${name} set timezone = '${timeZone}'`);
   });
@@ -136,17 +139,22 @@ async function onEachNode(use: (client: pg.Client) => Promise<unknown>): Promise
 }
 
 const OBJECT_IN_USE = '55006';
-const DROP_TRIES_MAX = 50;
+const IN_USE_TRIES_MAX = 50;
 
 /** Ends the sessions. Sessions between the nodes of Citus come again until the last node has no such database. */
-async function dropDatabase(client: pg.Client, name: string): Promise<void> {
+function dropDatabase(client: pg.Client, name: string): Promise<void> {
+  return untilUnused(() => client.query(`drop database if exists ${name} with (force)`));
+}
+
+/** Does it again while the database has sessions. */
+async function untilUnused(run: () => Promise<unknown>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      await client.query(`drop database if exists ${name} with (force)`);
+      await run();
       return;
     } catch (error) {
       const isInUse = error instanceof pg.DatabaseError && error.code === OBJECT_IN_USE;
-      if (!isInUse || tries === DROP_TRIES_MAX) throw error;
+      if (!isInUse || tries === IN_USE_TRIES_MAX) throw error;
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
