@@ -65,7 +65,7 @@ describe.each(['postgres', 'redis'] as const)(
   (kind) => {
     test(
       'after a worker is killed in the middle, every event is stored once and arrives in order',
-      { timeout: 480_000 },
+      { timeout: 600_000 },
       async () => {
         const { database, url } = await createTestDatabase();
         await seedDemoWorkspace(database);

@@ -18,7 +18,7 @@ import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 120_000;
 /** Lines that come first if Postgres or Redis does not answer in three seconds, as on a busy machine. */
 const OF_A_WAIT = /^(Postgres is (away|there)|Redis cannot be used)\b/;
 

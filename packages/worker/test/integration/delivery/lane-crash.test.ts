@@ -95,7 +95,7 @@ test.each(Object.keys(STEPS))(
     await world.allArrive();
     expectAllInOrder(world.arrivals, world.loggedCount);
   },
-  180_000,
+  240_000,
 );
 
 test('a worker lives on when Redis is flushed in the middle', async () => {
@@ -109,7 +109,7 @@ test('a worker lives on when Redis is flushed in the middle', async () => {
   await world.log(10);
   await world.allArrive();
   expectAllInOrder(world.arrivals, world.loggedCount);
-}, 180_000);
+}, 240_000);
 
 const seed = Number(process.env['SLUICE_SEED'] ?? randomInt(2 ** 31));
 
@@ -124,4 +124,4 @@ test(`deaths at random steps, failures at random, seed ${seed}`, async () => {
   }
   await world.allArrive();
   expectAllInOrder(world.arrivals, world.loggedCount);
-}, 480_000);
+}, 600_000);

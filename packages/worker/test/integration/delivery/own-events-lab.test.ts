@@ -20,7 +20,7 @@ import { HOSTILE_ANSWERS, sendSteadily } from '../support/hostile-answers.ts';
 import { createLaneWorld } from '../support/lane-world.ts';
 
 const TIMEOUT_MS = 4_000;
-/** Of requests that are answered at once: if one of them timed out because the machine stood still, its event would come twice. */
+/** Of requests that are answered at once. If a stall of the machine timed one out, its event would come twice. */
 const AMPLE_TIMEOUT_MS = 20_000;
 const CHOSEN_COUNT = 8;
 const EVENT_COUNT = 18;

@@ -116,5 +116,5 @@ test.each(Object.keys(STEPS))(
       [1, 2, 3].map((place) => `e${loggedBefore + place}`),
     );
   },
-  180_000,
+  240_000,
 );

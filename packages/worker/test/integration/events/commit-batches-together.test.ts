@@ -79,7 +79,7 @@ it('operations in one commit batch, and commit batches in one transaction, leave
       ],
     },
   );
-}, 300_000);
+}, 600_000);
 
 interface Workspace {
   readonly environmentId: number;

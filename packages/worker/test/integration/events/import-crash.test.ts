@@ -152,4 +152,4 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
     database,
   );
   expect(rows[0]).toEqual({ count: String(ROWS), names: String(ROWS) });
-}, 480_000);
+}, 600_000);

@@ -151,4 +151,4 @@ test('`npm run verify` names a workspace whose number differs from its people', 
   expect(code).toBe(1);
   expect(output).toContain('number of people: workspace 2: 4 kept, 3 counted');
   expect(output).not.toContain('workspace 1');
-});
+}, 120_000);

@@ -42,7 +42,7 @@ it('commit batches of three tenants leave the rows of each operation in a commit
   const counts = await listPeopleCounts(world.database);
   expect(counts.filter(({ kept, counted }) => kept !== counted)).toEqual([]);
   expect(counts.reduce((sum, { counted }) => sum + counted, 0)).toBeGreaterThan(0);
-}, 300_000);
+}, 600_000);
 
 const everythingOf = ({ database }: CommitBatchWorld, environmentId: number) =>
   everythingIn(database, environmentId);

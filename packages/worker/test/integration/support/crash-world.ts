@@ -27,8 +27,6 @@ import { createGate, endStoredLeases, until } from './lane-world.ts';
 
 const WORKER = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
-const ALL_ARRIVE_DEADLINE_MS = 60_000;
-
 /** A request as the receiver saw it. */
 export interface Arrival {
   readonly eventId: string;
@@ -110,8 +108,8 @@ export async function createCrashWorld(): Promise<CrashWorld> {
       WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
       // One at a time, so that order is order of arrival.
       WEBHOOK_WINDOW_MAX: '1',
-      // Longer than the stalls of a busy machine: a request that times out is sent again, without a death. Half of it is for an
-      // access token.
+      // Longer than the stalls of a busy machine: a request that times out is sent again, without a death. Half of it is
+      // for an access token.
       WEBHOOK_TIMEOUT_MS: '20000',
       DRAIN_TIMEOUT_MS: '60000',
       WEBHOOK_LISTED_FAILURE_WAIT_MS: '100',
@@ -214,7 +212,7 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     isFailing: async () => (await findLane(database, lane))?.state === 'failing',
 
     async allArrive() {
-      const deadlineMs = performance.now() + ALL_ARRIVE_DEADLINE_MS;
+      const deadlineMs = performance.now() + 60_000;
       for (;;) {
         const found = await findLane(database, lane);
         if (found?.cursor === loggedCount && found.lastSequence === loggedCount) return;

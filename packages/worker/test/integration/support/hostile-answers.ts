@@ -158,7 +158,7 @@ export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [
   },
 ];
 
-/** A longer one may make a timeout of an answer, or the reverse: both come due during it, and are due together after it. */
+/** After a longer one an answer and a deadline may be due together: then either may come first. */
 const STANDSTILL_MS = 50;
 const TICK_MS = 10;
 const TRIES_MAX = 10;

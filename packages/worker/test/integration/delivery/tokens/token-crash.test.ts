@@ -58,7 +58,7 @@ test('a worker that dies while it fetches a token holds up the next one for its 
   expectAllInOrder(world.arrivals, 3);
   expect(tokens.requests).toHaveLength(2);
   expect(await isFetching()).toBe(false);
-}, 180_000);
+}, 240_000);
 
 test('a worker that dies between token and answer leaves the token to the next one', async () => {
   const request = world.catchRequest();
@@ -71,4 +71,4 @@ test('a worker that dies between token and answer leaves the token to the next o
   await world.allArrive();
   expectAllInOrder(world.arrivals, 4);
   expect(tokens.requests).toHaveLength(2);
-}, 180_000);
+}, 240_000);
