@@ -28,14 +28,14 @@ test('a lane is drained from the commit on, not from when the broker has forgott
     inEnvironment(environmentId, identify('id:p'), identify('id:p', { unsubscribed: true })),
   ]);
   if (!commitBatch) throw new Error('nothing was added');
-  const pending = world.newPending();
-  let forget = (): void => {};
-  const remove = pending.remove.bind(pending);
-  pending.remove = async (batches) => {
-    await new Promise<void>((resolve) => (forget = resolve));
-    await remove(batches);
-  };
-  let isDone = false;
+  let isAskedToForget = false;
+  const pending = world.newPending({
+    remove() {
+      isAskedToForget = true;
+      return new Promise(() => undefined);
+    },
+  });
+  let processed: ReturnType<typeof processCommitBatch> | undefined;
   const handed = new Promise<{ lanes: readonly LoggedLane[]; isCommitted: boolean }>((resolve) => {
     const lanes: LaneHandOver = {
       taking: () => ({ leaseMs: 15_000, holderProcessId: 0, nowMs: Date.now(), countMax: 1 }),
@@ -45,13 +45,11 @@ test('a lane is drained from the commit on, not from when the broker has forgott
       },
       monotonicNow: () => performance.now(),
     };
-    void processCommitBatch({ ...world.deps, lanes }, commitBatch, [], pending).then(
-      () => (isDone = true),
-    );
+    processed = processCommitBatch({ ...world.deps, lanes }, commitBatch, [], pending);
   });
   const { lanes, isCommitted } = await handed;
-  expect({ isCommitted, isDone }).toEqual({ isCommitted: true, isDone: false });
+  expect({ isCommitted, isAskedToForget }).toEqual({ isCommitted: true, isAskedToForget: true });
   expect(lanes).toMatchObject([{ environmentId, webhookId, claimed: { cursor: 0 } }]);
   expect(lanes[0]?.deliveries).toHaveLength(1);
-  forget();
+  expect(await processed).toMatchObject({ outcome: 'applied' });
 });

@@ -11,6 +11,7 @@ import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
+import type { PendingLog } from '@sluice/platform/queue/pending-log';
 import { migrateQueues, openProducer, shardQueueName } from '@sluice/platform/queue/queue';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
@@ -28,8 +29,8 @@ export interface ShardsWorld extends CommitBatchWorld {
   readonly brokerOptions: BrokerOptions;
   /** Adds calls, one after another. @returns their batches, in the order in which they were added. */
   add(calls: readonly (readonly Operation[])[]): Promise<CommitBatch[]>;
-  /** Another process's view of the log. */
-  newPending(): PendingBatches;
+  /** Another process's view of the log. @param log - in place of the broker's own. */
+  newPending(log?: Partial<PendingLog>): PendingBatches;
   /** As a worker does: once more if batches of other shards came first. */
   processToEnd(
     batch: CommitBatch,
@@ -67,8 +68,8 @@ export async function createShardsWorld(broker: 'redis' | 'postgres'): Promise<S
       }
       return added;
     },
-    newPending: () =>
-      new PendingBatches(side.pendingLog, side.readBatches, () => performance.now()),
+    newPending: (log) =>
+      new PendingBatches({ ...side.pendingLog, ...log }, side.readBatches, () => performance.now()),
     async processToEnd(batch, pending, by = world.deps) {
       while ((await processCommitBatch(by, batch, [], pending)).outcome === 'waiting');
     },
