@@ -14,10 +14,11 @@ import {
 } from '../support/outage-world.ts';
 import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
+import { StandstillClock } from '@sluice/platform/testing/standstill-clock';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
-const WAIT = { timeout: 30_000, interval: 20 };
-const TEST_TIMEOUT_MS = 90_000;
+const WAIT = { timeout: 60_000, interval: 20 };
+const TEST_TIMEOUT_MS = 240_000;
 /** The default. Beside it, a standstill of a busy machine is short. */
 const LONG_DEADLINE = { INTAKE_COMMIT_DEADLINE_MS: '2000' };
 
@@ -34,6 +35,19 @@ const untilDiskBufferIsEmpty = (intake: ServiceUnderTest) =>
   vi.waitFor(async () => {
     expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
   }, WAIT);
+
+/** Sends one after another. How long each takes is measured without stalls of intake and of this process. */
+async function sendInTurn(intake: ServiceUnderTest, events: readonly string[]) {
+  const clock = new StandstillClock(async () => (await fetch(`${intake.url}/livez`)).text());
+  const answers: Awaited<ReturnType<typeof send>>[] = [];
+  for (const event of events) {
+    const startedAtMs = clock.nowMs;
+    const answer = await send(intake, 'ann', event);
+    answers.push({ ...answer, durationMs: clock.nowMs - startedAtMs });
+  }
+  await clock.stop();
+  return answers;
+}
 
 /**
  * All are taken within the deadline and the rest of the lease, and a shared machine adds its own. The first ones find out
@@ -53,7 +67,8 @@ describe('a Redis that', () => {
   test(
     'is killed under load: every call is answered 200, once processed, in each person’s order',
     async () => {
-      const intake = await world.startIntake();
+      // With a shorter deadline a busy broker confirms late again and again, and the disk buffer is never empty.
+      const intake = await world.startIntake(LONG_DEADLINE);
       const senders = PEOPLE.map((person) => startSender(intake, person));
       const untilAcknowledged = (more: number) => {
         const wanted = senders.map(({ acknowledged }) => acknowledged.length + more);
@@ -96,8 +111,7 @@ describe('a Redis that', () => {
       const intake = await world.startIntake(LONG_DEADLINE);
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       process.kill(world.redis.pid, 'SIGSTOP');
-      const answers = [];
-      for (const name of names(1, 40)) answers.push(await send(intake, 'ann', name));
+      const answers = await sendInTurn(intake, names(1, 40));
       process.kill(world.redis.pid, 'SIGCONT');
       await world.startConsuming();
       expectFewSlow(answers);
@@ -114,7 +128,7 @@ describe('a Redis that', () => {
       // Without a disk buffer, a broker that confirms late refuses the call.
       const intake = await world.startIntake({
         INTAKE_SPILL_SIZE_BYTES_MAX: '0',
-        INTAKE_COMMIT_DEADLINE_MS: '5000',
+        INTAKE_COMMIT_DEADLINE_MS: '20000',
       });
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
@@ -141,11 +155,19 @@ describe('a Redis that', () => {
       const intake = await world.startIntake({ REDIS_URL: url });
       const told =
         'Redis refuses the user or password of REDIS_URL (WRONGPASS); correct REDIS_URL or the user in Redis';
-      expect(intake.logs.map(({ msg }) => msg)).toContain(`the broker does not answer: ${told}`);
+      await vi.waitFor(
+        () =>
+          expect(intake.logs.map(({ msg }) => msg)).toContain(
+            `the broker does not answer: ${told}`,
+          ),
+        WAIT,
+      );
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
-      const readiness = await fetch(`${intake.url}/readyz`);
-      expect(readiness.status).toBe(503);
-      expect(await readiness.json()).toMatchObject({ broker: told, durable: false });
+      await vi.waitFor(async () => {
+        const readiness = await fetch(`${intake.url}/readyz`);
+        expect(readiness.status).toBe(503);
+        expect(await readiness.json()).toMatchObject({ broker: told, durable: false });
+      }, WAIT);
       expect(JSON.stringify(intake.logs)).not.toContain('not-yet');
 
       expect(await world.command('ACL SETUSER sluice on >not-yet ~* &* +@all')).toContain('OK');
@@ -208,8 +230,7 @@ describe('a Postgres that carries the queues and', () => {
         // On a busy machine the first of them are too late for a queue that is only being opened.
         await untilDiskBufferIsEmpty(intake);
         proxy[ending]();
-        const answers = [];
-        for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
+        const answers = await sendInTurn(intake, names(10, 40));
         expectFewSlow(answers);
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
         proxy[mending]();
