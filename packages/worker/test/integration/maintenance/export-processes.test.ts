@@ -57,7 +57,7 @@ interface Polled {
 
 test(
   'a worker that is killed in the middle is followed by one that goes on',
-  { timeout: 240_000 },
+  { timeout: 400_000 },
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
@@ -94,7 +94,7 @@ test(
       ({ id } = ((await ordered.json()) as { export: Polled }).export);
       await vi.waitFor(async () => expect((await poll()).progress).toBeGreaterThan(0), {
         timeout: 60_000,
-        interval: 5,
+        interval: 50,
       });
       await first.kill('SIGKILL');
     });
@@ -109,7 +109,7 @@ test(
         expect(polled.status).toBe('completed');
         return polled;
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: 120_000, interval: 200 },
     );
 
     expect(done).toMatchObject({ progress: 1, row_count: ENTRIES });

@@ -47,8 +47,9 @@ test(
       QUEUE_PREFIX: broker.prefix,
       SHARD_COUNT: '1',
       QUEUE_STALLED_AFTER_MS: '1500',
-      // It is not ready from half of that on: long enough to be asked on a busy machine.
-      WORKER_HUNG_AFTER_MS: '6000',
+      // It is not ready from half of that on: longer than a busy machine stands still, so that it is asked meanwhile, and the
+      // next worker has the time to apply the batch.
+      WORKER_HUNG_AFTER_MS: '16000',
       WORKER_PORT: '0',
     };
     const producer = await openProducer({
@@ -74,7 +75,7 @@ test(
       level: 60,
       code: 'JOB_HUNG',
       msg: expect.stringMatching(
-        /^an attempt at the job envelope-a of events-0 .* 6000 ms \(WORKER_HUNG_AFTER_MS\).* another one acquires the job\. Start it again\..*docs\/operations\/runbooks\/events-are-not-processed\.md$/,
+        /^an attempt at the job envelope-a of events-0 .* 16000 ms \(WORKER_HUNG_AFTER_MS\).* another one acquires the job\. Start it again\..*docs\/operations\/runbooks\/events-are-not-processed\.md$/,
       ),
     });
     expect(last).not.toHaveProperty('error');

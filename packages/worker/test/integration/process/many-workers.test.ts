@@ -36,7 +36,7 @@ afterEach(async () => {
 
 test.each(['postgres', 'redis'] as const)(
   'one person’s calls are applied in order under sixteen workers that come and go, on %s',
-  { timeout: 180_000 },
+  { timeout: 400_000 },
   async (kind) => {
     const { database, url } = await createTestDatabase();
     const prefix = uniquePrefix();

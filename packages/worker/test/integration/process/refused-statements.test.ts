@@ -19,7 +19,7 @@ const WAIT = { timeout: 60_000, interval: 100 };
 
 test(
   'a worker that cannot apply any batch is not ready and logs the error; it applies all once the cause is gone',
-  { timeout: 180_000 },
+  { timeout: 300_000 },
   async () => {
     const { database, url } = await createTestDatabase();
     await seedDemoWorkspace(database);
@@ -53,8 +53,8 @@ test(
       REDIS_URL: broker.redisUrl,
       QUEUE_PREFIX: broker.prefix,
       SHARD_COUNT: '2',
-      // Half of it is how long each try has to fail.
-      WORKER_HUNG_AFTER_MS: '6000',
+      // Half of it is how long each try has to fail. A try that a busy machine makes longer than all of it ends the worker.
+      WORKER_HUNG_AFTER_MS: '20000',
       WORKER_PORT: '0',
     });
     const readiness = async () => (await fetch(`${worker.url}/readyz`)).json();
@@ -67,8 +67,12 @@ test(
         }),
       WAIT,
     );
-    expect(await (await fetch(`${worker.url}/metrics`)).text()).toMatch(
-      /^sluice_worker_failing_seconds(\{[^}]*\})? [1-9]/m,
+    await vi.waitFor(
+      async () =>
+        expect(await (await fetch(`${worker.url}/metrics`)).text()).toMatch(
+          /^sluice_worker_failing_seconds(\{[^}]*\})? [1-9]/m,
+        ),
+      WAIT,
     );
     await vi.waitFor(
       () =>

@@ -15,7 +15,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 
 async function startOwnRedis(port?: number): Promise<RedisServer> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-own-redis-'));
@@ -49,7 +49,7 @@ test('is alive, serves its metrics and is not ready, and begins by itself once R
   const worker = await starting;
   await vi.waitFor(async () => expect((await ask('/readyz')).status).toBe(200), WAIT);
   expect(await worker.kill('SIGTERM')).toBe(0);
-}, 120_000);
+}, 240_000);
 
 test('starts though Redis is full and refuses every write, once the queues have been there before', async () => {
   const { url: databaseUrl } = await createTestDatabase();
@@ -68,4 +68,4 @@ test('starts though Redis is full and refuses every write, once the queues have 
   const worker = await start();
   expect((await fetch(`${worker.url}/livez`)).status).toBe(200);
   expect(await worker.kill('SIGTERM')).toBe(0);
-}, 120_000);
+}, 240_000);

@@ -18,8 +18,8 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-/** Progress that cannot be stored is tried again until the lease ends. */
-const SHORT = { leases: { timeoutMs: 20, leaseMs: 4_000, timeSliceMs: 3_000 } };
+/** Progress that cannot be stored is tried again until the lease ends, and a machine may stand still before an attempt. */
+const SHORT = { leases: { timeoutMs: 20, leaseMs: 8_000, timeSliceMs: 7_000 } };
 
 /** Moves its clock alone: Postgres' is unchanged. */
 function jump(world: LaneWorld, byMs: number): void {

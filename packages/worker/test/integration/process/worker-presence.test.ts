@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { WorkerPresence } from '../../../src/process/worker-presence.ts';
 import { createLaneWorld } from '../support/lane-world.ts';
 
-const WAIT = { timeout: 15_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 
 async function startPresence(url: string, brokerWorkerIds: () => readonly string[] = () => []) {
   const presence = new WorkerPresence({
