@@ -4,6 +4,7 @@
  * Each has its answer: intake refuses it, uWebSockets.js refuses it before, it is cut after a while, or it gets through
  * (`docs/operations/proxy.md` has the proxy settings that stop these). They must not harm the next caller.
  */
+import { once } from 'node:events';
 import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
@@ -33,10 +34,17 @@ const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
 
 /** In ticks, as intake counts (`silent-connections.ts`), which is in this process. */
-async function untilClosed({ socket }: RawConnection, msMax: number, name = ''): Promise<void> {
-  await TickClock.pass(250, msMax, () => socket.closed);
+async function untilClosed(
+  { socket }: RawConnection,
+  msMax: number,
+  name = '',
+  tickMs = 250,
+): Promise<void> {
+  await TickClock.pass(tickMs, msMax, () => socket.closed);
   expect(socket.closed, name).toBe(true);
 }
+
+const untilClosedSoon = (raw: RawConnection): Promise<void> => untilClosed(raw, 5_000, '', 20);
 
 describe('refused at once, and the connection ended', () => {
   test.each<[string, string, number]>([
@@ -84,7 +92,7 @@ describe('refused at once, and the connection ended', () => {
     const raw = openRaw(intake.port);
     raw.write(Buffer.from(bytes, 'latin1'));
     expect((await raw.answer()).status).toBe(status);
-    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+    await untilClosedSoon(raw);
     await expectUnharmed(intake);
   });
 });
@@ -128,7 +136,7 @@ describe('intake cuts requests that it never understands, without an answer or a
 
   test(
     'a body, or a head behind a call on its connection, within 10 s',
-    { timeout: 40_000 },
+    { timeout: 180_000 },
     async () => {
       const after = openRaw(intake.port);
       after.write(callHead(`Content-Length: 2`) + '{}');
@@ -136,7 +144,7 @@ describe('intake cuts requests that it never understands, without an answer or a
       const answered = after.text();
       after.write(sized('X-A: b\r\n c'));
       await expectCut({ body: callHead('Content-Length: 9999999999') + BODY }, 35_000);
-      await vi.waitFor(() => expect(after.socket.closed).toBe(true), 5_000);
+      await untilClosedSoon(after);
       expect(after.text()).toBe(answered);
     },
   );
@@ -186,7 +194,7 @@ test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
     const raw = openRaw(intake.port);
     raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
     raw.write('1\r\n \r\n'.repeat(300_000));
-    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 10_000);
+    await untilClosed(raw, 10_000, '', 20);
     expect(raw.text()).toBe('');
     await expectUnharmed(intake);
     expect(intake.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
@@ -205,7 +213,7 @@ test.each<[string, string]>([
   const answer = await raw.answer();
   expect(answer.status).toBe(200);
   expect(answer.text).toMatch(/^connection: close/im);
-  await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+  await untilClosedSoon(raw);
   await expectUnharmed(intake);
 });
 
@@ -224,8 +232,8 @@ test.each(['GET /livez', 'HEAD /livez', 'OPTIONS /v1/track'])(
       raw.write(bytes);
       const status =
         index === 1 && !line.startsWith('GET') ? /^HTTP\/1\.1 400/ : /^HTTP\/1\.1 20[04]/;
-      await vi.waitFor(() => expect(raw.text()).toMatch(status), 5_000);
-      if (index === 1) await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+      await vi.waitFor(() => expect(raw.text()).toMatch(status), 20_000);
+      if (index === 1) await untilClosedSoon(raw);
       await expectUnharmed(intake);
       expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
       raw.destroy();
@@ -267,6 +275,7 @@ describe('let through by uWebSockets.js', () => {
 
 // uWebSockets issue 1776. Its fix left these places: such a sender gets 505 and its call is not taken.
 test('a call that comes in two pieces is read, but for one that is cut before its path or in its version', async () => {
+  await expectUnharmed(intake);
   const call = sized();
   const version = call.indexOf(' HTTP/1.1');
   const cuts = Array.from({ length: call.length - 1 }, (_, index) => index + 1);
@@ -276,8 +285,12 @@ test('a call that comes in two pieces is read, but for one that is cut before it
     raw.write(call.slice(0, cut));
     return raw;
   });
-  // Earlier bytes are read before this is answered.
-  await expectUnharmed(intake);
+  // Earlier bytes are read before this is answered. Not by a call that passes the broker: half a head may wait for 2.5 s.
+  await Promise.all(pieces.map(({ socket }) => once(socket, 'connect')));
+  const last = openRaw(intake.port);
+  last.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n');
+  expect((await last.answer()).status).toBe(200);
+  last.destroy();
   const takenCount = eventsNamed(intake, 'hostile').length;
   for (const [index, raw] of pieces.entries()) raw.write(call.slice(cuts[index]));
   const answers = await Promise.all(pieces.map((raw) => raw.answer()));
