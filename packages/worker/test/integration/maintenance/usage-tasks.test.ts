@@ -134,29 +134,30 @@ test.each(['redis', 'postgres'] as const)(
     const everyMs = 300;
     const beganAtMs = performance.now();
     const askAll = () => Promise.all(queues.map((queue) => queue.schedule({}, everyMs)));
-    await askAll();
     // Asked three times as often as it comes due, it comes due all the same. Each request locks the schedule for a moment, so a
     // busy machine that is asked without a pause runs it seldom.
-    await vi.waitFor(
-      async () => {
-        await askAll();
-        expect(count).toBeGreaterThanOrEqual(4);
-      },
-      { timeout: 60_000, interval: everyMs / 3 },
-    );
+    // A request that a busy broker does not answer in time fails, and is made again.
+    const untilCount = (countMin: number) =>
+      vi.waitFor(
+        async () => {
+          await askAll();
+          expect(count).toBeGreaterThanOrEqual(countMin);
+        },
+        { timeout: 60_000, interval: everyMs / 3 },
+      );
+    await untilCount(4);
     const passedMs = performance.now() - beganAtMs;
     expect(count).toBeLessThanOrEqual(Math.ceil(passedMs / everyMs) + 2);
     if (!isRedis) return;
 
-    const redis = await connectProducer(testRedisUrl(), 5_000);
+    const redis = await connectProducer(testRedisUrl(), 30_000);
     onTestFinished(() => redis.disconnect());
     const forget = async () => {
       const keys = await redis.keys(`*${broker.prefix}*`);
       if (keys.length > 0) await redis.del(...keys);
     };
     await forget();
-    const before = count;
-    await askAll();
-    await vi.waitFor(() => expect(count).toBeGreaterThan(before + 1), { timeout: 20_000 });
+    await untilCount(count + 2);
   },
+  180_000,
 );
