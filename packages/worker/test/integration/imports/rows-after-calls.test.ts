@@ -138,7 +138,7 @@ test('rows of an import whose calls do not come to an end are left for the next 
 
 test('rows wait for calls that are not in the queues yet: staged, or on the disk of an intake', async () => {
   const signUp = { id: newId(), operations: [identify('id:staged')] };
-  const intake = { intakeId: 'one', formerIds: [], leaseEndMs: undefined, leaseMs: 10_000 };
+  const intake = { intakeId: 'one', formerIds: [], leaseEndMs: undefined, leaseMs: 60_000 };
   const { nowMs } = await producer.stage.report({ ...intake, oldestMs: undefined });
   await producer.stage.report({ ...intake, oldestMs: nowMs });
   const key = await world.upload(FILE.replace('new', 'staged'));
@@ -158,7 +158,7 @@ test('rows wait for calls that are not in the queues yet: staged, or on the disk
 });
 
 test('rows of an import whose calls do not leave the disk of an intake are left for the next try', async () => {
-  const intake = { intakeId: 'two', formerIds: [], leaseEndMs: undefined, leaseMs: 10_000 };
+  const intake = { intakeId: 'two', formerIds: [], leaseEndMs: undefined, leaseMs: 60_000 };
   await producer.stage.report({ ...intake, oldestMs: 1 });
   await world.people('there');
   const key = await world.upload(FILE.replace('new', 'there'));
