@@ -3,7 +3,7 @@ import { createLogger } from '@sluice/platform/process/logger';
 import { expect, test, vi } from 'vitest';
 import { startKeyRefresh } from '../../src/auth/refresh-keys.ts';
 
-const WAIT = { timeout: 5_000, interval: 1 };
+const WAIT = { timeout: 30_000, interval: 1 };
 const logger = createLogger('test', 'silent');
 const KEY: WorkspaceKey = {
   kind: 'pipelines',

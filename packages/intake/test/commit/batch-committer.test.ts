@@ -50,7 +50,7 @@ describe('a flush', () => {
     expect(await committer.commit(flush('a'), false, world.nowMs + 3_600_000, OWNERS)).toBe(
       'spill',
     );
-  }, 5_000);
+  });
 
   test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
     const committer = world.start();

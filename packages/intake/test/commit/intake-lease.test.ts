@@ -136,7 +136,7 @@ test('a renewal without an answer counts too, because the broker may have it', a
   renew = () => (++renewals === 1 ? Promise.resolve(true) : new Promise(() => undefined));
   await start();
   nowMs += 100;
-  await vi.waitUntil(() => renewals > 1);
+  await vi.waitUntil(() => renewals > 1, 30_000);
   answer = () => Promise.reject(new Error('away'));
   keeping();
   await settle();

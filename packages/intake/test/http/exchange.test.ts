@@ -27,7 +27,7 @@ describe('bodies that come in parts', () => {
       const { receive } = begin(stateWith(batch.sizeBytesMax), '', (body) => ({ outcome } = body));
       receive(part(sizeBytes - 10), false);
       receive(part(10), true);
-      await vi.waitFor(() => expect(outcome).toBeDefined(), 5_000);
+      await vi.waitFor(() => expect(outcome).toBeDefined(), 30_000);
       return outcome;
     };
     expect(await outcomeOf(batch.sizeBytesMax)).toBe('invalid-json');
@@ -63,7 +63,7 @@ describe('large bodies', () => {
       counts.push(takenCount);
     }
     expect(counts.length).toBeGreaterThanOrEqual(10);
-    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 5_000);
+    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 30_000);
   });
 
   test('of a workspace that sends many delay the bodies of another workspace by one turn', async () => {
@@ -76,7 +76,7 @@ describe('large bodies', () => {
       );
     for (let n = 0; n < 40; n++) send1('1');
     send1('2');
-    await vi.waitFor(() => expect(taken).toHaveLength(41), 5_000);
+    await vi.waitFor(() => expect(taken).toHaveLength(41), 30_000);
     expect(taken.indexOf('2')).toBeLessThanOrEqual(2);
   });
 
@@ -87,7 +87,7 @@ describe('large bodies', () => {
     const caller = begin(state, encoding, () => (isTaken = true));
     caller.receive(body.buffer, true);
     caller.abort();
-    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 5_000);
+    await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 30_000);
     expect(state.inflations.runningCount).toBe(0);
     expect(isTaken).toBe(false);
     expect(state.inFlightCount).toBe(0);

@@ -25,7 +25,7 @@ describe('batches that are too large', () => {
         receive(chunk(), index === chunkCountMax);
     }
     void state.turns.next(2).then(() => ended.push('other'));
-    await vi.waitFor(() => expect(ended).toHaveLength(MANY + 1), 10_000);
+    await vi.waitFor(() => expect(ended).toHaveLength(MANY + 1), 30_000);
     expect(ended[0]).toBe('other');
     expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
   });
@@ -43,13 +43,13 @@ describe('batches that are too large', () => {
       caller.receive(items.slice().buffer, false);
       if (!caller.isPaused) continue;
       pauseCount++;
-      await vi.waitFor(() => expect(caller.isPaused).toBe(false), 5_000);
+      await vi.waitFor(() => expect(caller.isPaused).toBe(false), 30_000);
     }
     expect(pauseCount).toBeGreaterThanOrEqual(4);
     // As much as is counted is not held.
     expect(state.collected.totalSize).toBe(0);
     caller.receive(new Uint8Array(Buffer.from('{}]}')).buffer, true);
-    await vi.waitFor(() => expect(counted).toBeDefined(), 5_000);
+    await vi.waitFor(() => expect(counted).toBeDefined(), 30_000);
     expect(counted).toEqual({ outcome: 'too-large', callCount: itemCount + 1 });
   });
 

@@ -26,9 +26,9 @@ test('of streams that bring more than may be held, the one that holds most is cu
   honest.push(PIECE.slice(), true);
   expect([honest.isEnded(), flood.isEnded()]).toEqual([false, true]);
   expect(held.totalSizeBytes).toBe(300_000);
-  await vi.waitFor(() => expect(honest.answers().at(-1)?.end).toBe('complete'), 10_000);
+  await vi.waitFor(() => expect(honest.answers().at(-1)?.end).toBe('complete'), 30_000);
   expect(honest.answers().at(-1)?.line).toBe(1);
-  await vi.waitFor(() => expect(places.totalSize).toBe(0), 10_000);
+  await vi.waitFor(() => expect(places.totalSize).toBe(0), 30_000);
   expect(held.totalSizeBytes).toBe(0);
 });
 
@@ -48,7 +48,7 @@ test('while one stream fills the memory the others are not read, and are read ag
   expect(others.map((other) => other.isPaused())).toEqual([false, false]);
   first.push(PIECE.slice());
   expect(others.map((other) => other.isPaused())).toEqual([true, true]);
-  await vi.waitFor(() => expect(held.totalSizeBytes).toBe(0), 10_000);
+  await vi.waitFor(() => expect(held.totalSizeBytes).toBe(0), 30_000);
   await vi.waitFor(
     () => expect([first, ...others].map((each) => each.isPaused())).toEqual([false, false, false]),
     10_000,
@@ -73,7 +73,7 @@ test('a sender of small chunks is read on while its lines are taken, up to a bou
   expect(stream.isPaused()).toBe(true);
   expect(held.totalSizeBytes).toBeGreaterThan(80_000);
   stream.read();
-  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 10_000);
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 30_000);
 });
 
 test('a stream is read although others hold all memory, if those are hardly taken for 3 s', async () => {
@@ -106,6 +106,6 @@ test.each([
   const stream = openStream({ held, ...given });
   stream.push(new Uint8Array(Buffer.from('x\n')));
   stream.push(new Uint8Array(100_000).fill(0x20), true);
-  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 5_000);
+  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 30_000);
   expect(held.totalSizeBytes).toBe(0);
 });

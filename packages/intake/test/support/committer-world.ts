@@ -82,7 +82,7 @@ function createBroker() {
 }
 
 export const unique = (ids: readonly string[]): string[] => [...new Set(ids)];
-export const WAIT = { timeout: 10_000, interval: 1 };
+export const WAIT = { timeout: 30_000, interval: 1 };
 
 export class CommitterWorld {
   readonly broker = createBroker();

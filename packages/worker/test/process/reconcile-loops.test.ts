@@ -4,7 +4,7 @@ import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
 import { startReconcileLoops, type ReconcileLoop } from '../../src/process/reconcile-loops.ts';
 
-const WAIT = { timeout: 5_000, interval: 1 };
+const WAIT = { timeout: 30_000, interval: 1 };
 const logger = createLogger('test', 'silent');
 let stop = (): Promise<void> => Promise.resolve();
 afterEach(() => stop());

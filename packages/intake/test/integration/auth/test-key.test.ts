@@ -80,7 +80,7 @@ test('a key that is made to be tested opens identify alone, and everything once 
 
   expect(await send('identify', { userId: 'ann' })).toBe(200);
   expect(await send('track', event)).toBe(200);
-  await vi.waitFor(async () => expect(await isTest()).toBe(false), 10_000);
+  await vi.waitFor(async () => expect(await isTest()).toBe(false), 30_000);
   expect(await send('stream', event)).toBe(200);
   await intake.kill('SIGTERM');
 });

@@ -206,7 +206,7 @@ async function expectInflated(): Promise<void> {
 
 test(
   'a call, a batch or a stream that is cut at any stage leaves no work and no memory',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const warmUp = TRANSPORTS.map((transport) =>
       sendAndCut({ transport, sentShare: 1, waitMs: 100, isReset: false }),

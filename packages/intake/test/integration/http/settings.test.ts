@@ -60,7 +60,7 @@ test('with INTAKE_STREAM_COUNT_MAX streams open, another one is 503 with Retry-A
   });
   const first = await open(unended, sender.signal);
   expect(first.status).toBe(200);
-  const second = await open(line, AbortSignal.timeout(20_000));
+  const second = await open(line, AbortSignal.timeout(60_000));
   expect(second.status).toBe(503);
   expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0);
   sender.abort();

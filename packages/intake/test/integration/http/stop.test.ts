@@ -10,7 +10,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, test } from 'vitest';
 import { openRaw } from '../support/raw-http.ts';
 
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 60_000 };
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
 async function startIntake(settings: Record<string, string> = {}): Promise<ServiceUnderTest> {
@@ -38,7 +38,8 @@ const head = (sizeBytes: number) =>
   ].join('\r\n');
 
 test('a body that never ends does not keep the process from ending well', async () => {
-  const intake = await startIntake({ DRAIN_TIMEOUT_MS: '12000' });
+  // Half of it is for bodies: less than the 10 s after which uWebSockets.js ends a silent connection by itself.
+  const intake = await startIntake({ DRAIN_TIMEOUT_MS: '18000' });
   const raw = openRaw(intake.port);
   raw.write(`${head(1_000)}{"userId":`);
   // It has been read once a later call is answered.

@@ -131,7 +131,7 @@ test(
 
 test.each([32, 200])(
   'ten senders of prepared chunks of %i bytes take short turns',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async (chunkSizeBytes) => {
     const shape = { chunkSizeBytes, lineSizeBytes: chunkSizeBytes, clientCount: 10, lineCount: 1 };
     const sender = startSender({ ...shape, isHostile: true });

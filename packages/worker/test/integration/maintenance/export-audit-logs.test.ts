@@ -170,7 +170,7 @@ describe('work that is cut short', () => {
       }),
       { numRuns: 15 },
     );
-  });
+  }, 240_000);
 
   test('is not taken up while somebody else is at it', async () => {
     const key = await order();
@@ -293,17 +293,17 @@ describe.each(['postgres', 'redis'] as const)('woken by the queue on %s', (kind)
     try {
       const key = await order();
       await queue.wake(key);
-      await vi.waitFor(() => expect(hasFailed).toBe(true), 30_000);
+      await vi.waitFor(() => expect(hasFailed).toBe(true), 60_000);
       // The task that failed is forgotten; a reconcile loop wakes it again.
       await vi.waitFor(async () => {
         await Promise.all([1, 2, 3].map(() => queue.wake(key)));
         expect(outcomes).toContain('completed');
-      }, 30_000);
+      }, 60_000);
       expect(outcomes.filter((outcome) => outcome === 'completed')).toHaveLength(1);
       expect(idsIn(await fileOf(key))).toHaveLength(ENTRIES);
     } finally {
       await worker.close();
       await queue.close();
     }
-  });
+  }, 180_000);
 });

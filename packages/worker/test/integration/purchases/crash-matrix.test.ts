@@ -95,7 +95,7 @@ const tellEvents = (world: Subscriptions, random: Random) =>
 
 test(
   `I2: the books match after crashes and faults (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
-  { timeout: 240_000 },
+  { timeout: 480_000 },
   async () => {
     const random = seededRandom(SEED);
     const world = await startSubscriptions({ random, providerTimeoutMs: 150 });

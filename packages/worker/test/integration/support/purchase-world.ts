@@ -42,7 +42,7 @@ import { settleProviderEvents } from '../../../src/settlement/settle-provider-ev
 export const CATALOGUE = readCatalogue(undefined);
 
 /** For one purchase workflow, on a machine that others use too. */
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 60_000;
 const VENDOR_TIMEOUT_MS = 20_000;
 
 /** Thrown in place of a kill: the worker writes no more. */
