@@ -125,7 +125,7 @@ describe('a connection that is kept', () => {
 
   test('leaves one deadline for both when it breaks', async () => {
     // A deadline for each would end after nearly two of them: more than one beside the lateness of a busy machine.
-    const timeoutMs = 6_000;
+    const timeoutMs = 8_000;
     const receiver = await receiverOf(({ socket, ordinal }) => {
       if (ordinal === 1 && receiver.connectionCount() === 1) socket.write(answer(200));
       else if (ordinal > 1) setTimeout(() => socket.resetAndDestroy(), timeoutMs * 0.95);
