@@ -31,7 +31,7 @@ export interface SeedReport {
  * Without an acknowledged or an applied call for so long, the fleet stands. A slow machine is no failure, so there is
  * no other limit. A hung try ends its process after 6 s here, and no other rest is longer.
  */
-const STUCK_AFTER_MS = 30_000;
+const STUCK_AFTER_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 /** Calls without a fault, after the last one. */
 const AFTERWARDS_MS = 200;

@@ -28,8 +28,8 @@ export interface CellReport {
 
 /** Of every changing request that the payment provider gets. `slow` outlasts our patience. */
 const VENDOR_CHAOS = { probability: 0.15, kinds: FAULT_KINDS, delayMs: 600 };
-const BREAKPOINT_DEADLINE_MS = 40_000;
-const END_DEADLINE_MS = 90_000;
+const BREAKPOINT_DEADLINE_MS = 90_000;
+const END_DEADLINE_MS = 150_000;
 const POLL_INTERVAL_MS = 20;
 
 export async function crashPurchase(fleet: PurchaseFleet, cell: Cell): Promise<CellReport> {

@@ -15,7 +15,7 @@ const CLIENTS = 3;
 const PAUSE_MS = 300;
 /** One call in so many changes a person, which is reported. */
 const CHANGE_EVERY = 4;
-const STANDSTILL_MS_MAX = 30_000;
+const STANDSTILL_MS_MAX = 60_000;
 const POLL_INTERVAL_MS = 200;
 /** Of calls of the API, which each cost a statement. */
 const READ_INTERVAL_MS = 25;

@@ -7,13 +7,13 @@ import { expectNoLoss } from './expect-no-loss.ts';
 
 test(
   'an acknowledged call is stored once and in order, and processing recovers after any kill, stop or cut',
-  { timeout: 600_000 },
+  { timeout: 1_200_000 },
   () => expectNoLoss('postgres', { seedCount: 5 }),
 );
 
 // Events keep their place among all calls then (`domain/src/operations/operation-keys.ts`), and the lanes are at work too.
 test(
   'with a webhook an acknowledged call is delivered as well, and the events of one person arrive in order',
-  { timeout: 600_000 },
+  { timeout: 1_200_000 },
   () => expectNoLoss('postgres', { firstSeed: 6, seedCount: 5, delivers: true }),
 );

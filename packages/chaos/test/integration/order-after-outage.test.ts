@@ -18,14 +18,14 @@ const BETWEEN_OUTAGES_MS = [300, 300, 2_500] as const;
 /** On Postgres fewer: a call costs the broker there five times as much. */
 const SEQUENCES = { redis: 6, postgres: 4 } as const;
 
-describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 400_000 }, (broker) => {
+describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 900_000 }, (broker) => {
   let fleet: Fleet;
   beforeAll(async () => {
     fleet = await startFleet(broker, {
       ...orderFleetOf(true),
       intakeClocksAheadMs: [60_000, -60_000],
     });
-  }, 60_000);
+  }, 240_000);
   afterAll(() => fleet?.close());
 
   async function differences(firstSeed: number, options: RunOptions): Promise<string[]> {

@@ -8,7 +8,7 @@ const COUNT = 6;
 
 test(
   'I15: killed with SIGKILL at any step, a purchase ends as it should, and is charged and given once',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async () => {
     const said: string[] = [];
     const { reports, wrong } = await runCrashes(SEED, { count: COUNT, fleetCount: 2 }, (line) =>

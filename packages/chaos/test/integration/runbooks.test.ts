@@ -5,7 +5,7 @@ import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 test(
   'redis-lost: the commands of the page work and show the described output',
   {
-    timeout: 240_000,
+    timeout: 600_000,
   },
   async () => {
     const path = process.env['PATH'] ?? '';
@@ -16,7 +16,7 @@ test(
 test(
   'upgrade-or-restart: each line of the page works, with `npm run roll`, and no call of intake or the API is refused',
   {
-    timeout: 240_000,
+    timeout: 600_000,
   },
   async () => {
     const path = process.env['PATH'] ?? '';
