@@ -11,6 +11,7 @@ import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
+import { settleProviderEvents } from '../../../src/settlement/settle-provider-events.ts';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
 /** The payment provider's waiting events of this purchase, taken from it. */
@@ -195,12 +196,15 @@ test('an event that the payment provider cannot be asked about waits, and is app
   };
   const eventIds = events.map(({ eventId }) => eventId).toSorted();
   world.simulator.faults.add({ kind: 'error', method: 'GET', path: '/invoices', count: 1_000 });
-  expect(await world.settleEvents()).toBe(0);
+  // A busy machine may need more than the 5 s for which they wait.
+  const askedAtMs = world.deps.now();
+  const settleAtOnce = () => settleProviderEvents({ ...world.deps, now: () => askedAtMs });
+  expect(await settleAtOnce()).toBe(0);
   expect(await waiting()).toEqual(eventIds);
   expect(await world.balance(accountId)).toBe(0);
   // Again at once it is not asked: the events wait for their time.
   world.simulator.faults.clear();
-  expect(await world.settleEvents()).toBe(0);
+  expect(await settleAtOnce()).toBe(0);
   world.clock.aheadMs += 600_000;
   expect(await world.settleEvents()).toBe(events.length);
   expect(await waiting()).toEqual([]);
