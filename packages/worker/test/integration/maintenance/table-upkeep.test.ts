@@ -88,4 +88,4 @@ test('a worker forgets the imports that ended IMPORTS_KEPT_DAYS ago', async () =
   });
   await vi.waitFor(async () => expect(await importIds(database)).toEqual([younger]), 60_000);
   await worker.kill('SIGTERM');
-});
+}, 180_000);
