@@ -40,12 +40,15 @@ const untilDiskBufferIsEmpty = (intake: ServiceUnderTest) =>
 async function sendInTurn(intake: ServiceUnderTest, events: readonly string[]) {
   const clock = new StandstillClock(async () => (await fetch(`${intake.url}/livez`)).text());
   const answers: Awaited<ReturnType<typeof send>>[] = [];
-  for (const event of events) {
-    const startedAtMs = clock.nowMs;
-    const answer = await send(intake, 'ann', event);
-    answers.push({ ...answer, durationMs: clock.nowMs - startedAtMs });
+  try {
+    for (const event of events) {
+      const startedAtMs = clock.nowMs;
+      const answer = await send(intake, 'ann', event);
+      answers.push({ ...answer, durationMs: clock.nowMs - startedAtMs });
+    }
+  } finally {
+    await clock.stop();
   }
-  await clock.stop();
   return answers;
 }
 
