@@ -75,9 +75,12 @@ test.each(['redis', 'postgres'] as const)(
     await database.transaction().execute(async (transaction) => {
       await sql`lock table people in access exclusive mode`.execute(transaction);
       await add('two', 'id:person-two');
+      // Of this database: the tables of all clones of the template have the same number.
       await vi.waitFor(async () => {
         const { rows } = await sql`
-          select from pg_locks where not granted and relation = 'people'::regclass`.execute(
+          select from pg_locks
+           where not granted and relation = 'people'::regclass
+             and database = (select oid from pg_database where datname = current_database())`.execute(
           database,
         );
         expect(rows).not.toEqual([]);
