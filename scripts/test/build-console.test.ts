@@ -92,13 +92,16 @@ test('a build leaves no process behind', async () => {
   const children = () =>
     readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').catch(() => '');
   await expect
-    .poll(async () => {
-      const pids = (await children()).split(' ').filter((pid) => pid !== '');
-      const commands = await Promise.all(
-        pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
-      );
-      return commands.filter((command) => command.includes('esbuild'));
-    })
+    .poll(
+      async () => {
+        const pids = (await children()).split(' ').filter((pid) => pid !== '');
+        const commands = await Promise.all(
+          pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+        );
+        return commands.filter((command) => command.includes('esbuild'));
+      },
+      { timeout: 30_000 },
+    )
     .toEqual([]);
 });
 
