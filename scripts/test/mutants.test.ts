@@ -94,7 +94,8 @@ test('tests are found by imports, also through other files, the nearest first', 
 
 test(
   'a run separates survivors from killed mutants, and writes no file',
-  { timeout: 120_000 },
+  // It runs Vitest for each mutant, one after another.
+  { timeout: 300_000 },
   async () => {
     const stateOfTree = () =>
       execFileSync('git', ['status', '--porcelain', 'mutation/sample'], {

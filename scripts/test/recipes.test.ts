@@ -90,7 +90,8 @@ test('there are recipes, and each ends with checks', () => {
 
 test.each(recipes)(
   '$name: every step works, and the checks pass',
-  { timeout: 300_000 },
+  // It runs the compiler, and tests that start services.
+  { timeout: 900_000 },
   ({ steps }) => {
     const copy = copyCheckout();
     const run = (program: string, args: readonly string[], input?: string): void => {

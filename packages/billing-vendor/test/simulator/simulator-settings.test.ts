@@ -88,5 +88,5 @@ test('its events go to SIMULATOR_WEBHOOK_URL', async () => {
   });
   const customer = await call('/v1/customers', { email: 'a@b.example' });
   await call('/v1/invoices', { customer: customer.body.id });
-  await vi.waitFor(() => expect(types).toContain('invoice.created'), 10_000);
+  await vi.waitFor(() => expect(types).toContain('invoice.created'), 30_000);
 });
