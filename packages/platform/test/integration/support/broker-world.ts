@@ -17,7 +17,9 @@ import { connectWorker } from '@sluice/platform/redis/redis';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeEach } from 'vitest';
 
-export const WAIT = { timeout: 10_000, interval: 10 };
+export const WAIT = { timeout: 30_000, interval: 10 };
+/** For a broker that is up: longer than a standstill of it, or of this process, on a busy machine. */
+export const ADD_MS_MAX = 20_000;
 /** Of its only shard. */
 export const NAME = shardQueueName(0);
 export const logger = createLogger('test', 'silent');
@@ -50,7 +52,7 @@ export function useBroker(): BrokerWorld {
       shardCount: 1,
       logger,
     };
-    world.producer = await openProducer(world.options);
+    world.producer = await openProducer(world.options, ADD_MS_MAX);
     world.redis = connectWorker(testRedisUrl());
     await world.redis.ping();
   });
