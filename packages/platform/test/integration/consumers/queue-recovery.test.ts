@@ -22,12 +22,13 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
 const DONE: JobOutcome = { outcome: 'done' };
 const SHARDS = [0, 1, 2, 3];
 const COMMIT_BATCHES = 60;
-const WAIT = { timeout: 12_000, interval: 10 };
-const LONG_WAIT = { timeout: 40_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
+const LONG_WAIT = { timeout: 60_000, interval: 10 };
 
 const commitBatch = (shard: number, n: number): CommitBatch => ({
   id: `envelope-${shard}-${n}`,
@@ -82,7 +83,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       ...direct,
       ...(kind === 'redis' ? { redisUrl: proxy.url } : { databaseUrl: proxy.url }),
     };
-    producer = await openProducer(direct);
+    producer = await openProducer(direct, ADD_MS_MAX);
   });
   afterEach(async () => {
     proxy.restore();
@@ -95,11 +96,11 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   // shard used to stand until the lock of that job ran out.
   test.each([1, 2, 3])(
     'answers of the broker that are lost in the middle of work stop no shard (%i)',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const begun = new Map<number, string[]>(SHARDS.map((shard) => [shard, []]));
       const consumers = await consume(
-        { ...proxied, stalledAfterMs: 30_000 },
+        { ...proxied, stalledAfterMs: 60_000 },
         {
           processCommitBatch: ({ id }) => {
             const order = begun.get(Number(id.split('-')[1])) as string[];
@@ -125,9 +126,14 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       await vi.waitFor(() => {
         for (const shard of SHARDS) expect(begun.get(shard)).toEqual(names(shard));
       }, LONG_WAIT);
-      // Two looks and the wait to connect again. The lock of a job lives for 20 s.
-      expect(performance.now() - backAtMs).toBeLessThan(18_000);
-      expect(consumers.report()).toMatchObject({ isBrokerAnswering: true, stuckQueues: [] });
+      // Two looks and the wait to connect again. The lock of a job lives for 40 s.
+      expect(performance.now() - backAtMs).toBeLessThan(36_000);
+      // The last look may have come before the connection was made again.
+      await vi.waitFor(
+        () =>
+          expect(consumers.report()).toMatchObject({ isBrokerAnswering: true, stuckQueues: [] }),
+        WAIT,
+      );
     },
   );
 
@@ -205,7 +211,8 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       { ...direct, stalledAfterMs: 1_500 },
       {
         processCommitBatch: ({ id }) => {
-          order.push(id);
+          // A lock of one second may end before the batch does: then it runs again, in its place.
+          if (order.at(-1) !== id) order.push(id);
           return Promise.resolve(DONE);
         },
       },
@@ -238,7 +245,8 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
 test('on Postgres a commit batch that two put back at once keeps its place', async () => {
   const { database, url } = await createTestDatabase();
   const logger = createLogger('test', 'silent');
-  const producer = await openProducer({ databaseUrl: url, prefix: 'none', shardCount: 1, logger });
+  const broker = { databaseUrl: url, prefix: 'none', shardCount: 1, logger };
+  const producer = await openProducer(broker, ADD_MS_MAX);
   for (const n of [0, 1])
     await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, n) }]);
   await producer.close();
@@ -276,7 +284,7 @@ test('on Postgres a commit batch whose row another statement holds is waited for
     shardCount: 1,
     logger: createLogger('test', 'silent'),
   };
-  const producer = await openProducer(broker);
+  const producer = await openProducer(broker, ADD_MS_MAX);
   for (const n of [0, 1]) {
     await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(0, n) }]);
   }
