@@ -12,9 +12,10 @@ import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
 const DONE: JobOutcome = { outcome: 'done' };
-const WAIT = { timeout: 12_000, interval: 10 };
+const WAIT = { timeout: 20_000, interval: 10 };
 const WORKERS = 6;
 const COMMIT_BATCHES = 100;
 
@@ -55,7 +56,7 @@ test('on Postgres the workers that stand by do not ask for each commit batch aga
     shardCount: 1,
     logger: createLogger('test', 'silent'),
   };
-  producer = await openProducer(broker);
+  producer = await openProducer(broker, ADD_MS_MAX);
   for (let n = 0; n < COMMIT_BATCHES; n++) {
     await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(n) }]);
   }
@@ -99,7 +100,7 @@ test('on Postgres a worker that stops hands its shard over, long before the othe
     stalledAfterMs: 90_000,
     logger: createLogger('test', 'silent'),
   };
-  producer = await openProducer(broker);
+  producer = await openProducer(broker, ADD_MS_MAX);
   for (const n of [0, 1]) {
     await producer.addCommitBatches([{ shard: 0, envelope: commitBatch(n) }]);
   }
@@ -136,11 +137,12 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
     databaseUrl: url,
     prefix: 'none',
     shardCount: 2,
-    // Looks while the queue is quiet: each two seconds. Of themselves the workers ask each twenty-four.
-    stalledAfterMs: 6_000,
+    // Looks while the queue is quiet: each seven seconds. Of themselves the workers ask after minutes. One that does not
+    // take a found job in this time is replaced, so a standstill of Postgres must be shorter.
+    stalledAfterMs: 20_000,
     logger: createLogger('test', 'silent'),
   };
-  producer = await openProducer(broker);
+  producer = await openProducer(broker, ADD_MS_MAX);
   const taken: string[] = [];
   const consumers = await consume(
     { ...broker, shardCount: 1 },
@@ -163,6 +165,9 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
     await producer.addCommitBatches([{ shard: 1, envelope: commitBatch(2) }]);
     await sql`update bullmq.job set queue = ${queue} where queue = 'events-1'`.execute(database);
   }
-  await vi.waitFor(() => expect(taken.toSorted()).toEqual(['envelope-2', 'lane']), WAIT);
+  await vi.waitFor(() => expect(taken.toSorted()).toEqual(['envelope-2', 'lane']), {
+    ...WAIT,
+    timeout: 40_000,
+  });
   expect(consumers.report().replacedWorkers).toBe(0);
 });
