@@ -5,7 +5,8 @@ import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 
-const WAIT = { timeout: 10_000, interval: 10 };
+/** Longer than the lock of a task that could not be put back while Postgres stood still: 15 s, and a look for it. */
+const WAIT = { timeout: 40_000, interval: 10 };
 const THINGS = { queue: 'things', keyOf: (thing: string) => thing };
 
 test('a task that was on its way when its worker closed is left to the next one', async () => {
@@ -30,9 +31,8 @@ test('a task that was on its way when its worker closed is left to the next one'
     });
     await vi.waitFor(async () => {
       const { rows } = await sql`
-        select from pg_locks where locktype = 'advisory' and objid = 7 and not granted`.execute(
-        database,
-      );
+        select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+         where locktype = 'advisory' and objid = 7 and not granted`.execute(database);
       expect(rows).toHaveLength(1);
     }, WAIT);
     return { first: worker, closed: worker.close() };
