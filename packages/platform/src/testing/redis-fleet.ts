@@ -39,7 +39,7 @@ const SLOT_COUNT = 16_384;
 const CLUSTER_MASTERS = 3;
 const SENTINELS = 3;
 const SENTINEL_MASTER = 'sluice';
-const READY_DEADLINE_MS = 30_000;
+const READY_DEADLINE_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 
 export async function startRedisCluster(directory: string): Promise<RedisFleet> {

@@ -11,7 +11,7 @@ import { connect } from 'node:net';
 import { AppError } from '@sluice/domain/values/errors';
 import { findFreePort } from './free-port.ts';
 
-const READY_DEADLINE_MS = 30_000;
+const READY_DEADLINE_MS = 45_000;
 const STOP_DEADLINE_MS = 10_000;
 const POLL_INTERVAL_MS = 10;
 

@@ -19,6 +19,8 @@ import { testQueue } from './queue-guarantees.ts';
 
 /** Workers go on after 3 s; Sentinels take 10 s until a master that has come back is a replica. */
 const WAIT = { timeout: 30_000, interval: 50 };
+/** Six servers start and hear of each other, on a busy machine one after another. */
+const START_MS_MAX = 180_000;
 const ADD_TIMEOUT_MS = 1_000;
 const SHARD_COUNT = 12;
 
@@ -32,7 +34,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       await fleet.close();
       await rm(directory, { recursive: true, force: true });
     };
-  });
+  }, START_MS_MAX);
 
   testQueue(() => Promise.resolve({ url: fleet.url, close: () => Promise.resolve() }));
 
@@ -53,7 +55,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
         shardCount: 1,
         logger: createLogger('test', 'silent'),
       },
-      5_000,
+      20_000,
       { requiresDurability: true },
     );
     const add = () =>
