@@ -140,7 +140,7 @@ test.each([
     [['both', expect.stringMatching(/unexpected error.*: nobody thought of it$/)]],
   ],
 ])('services of one process %s', async (_, ENDING, code, lines) => {
-  const ended = await run({ ENDING, DRAIN_TIMEOUT_MS: ENDING === 'stuck' ? '2000' : '20000' }, TWO);
+  const ended = await run({ ENDING, DRAIN_TIMEOUT_MS: ENDING === 'stuck' ? '8000' : '20000' }, TWO);
   const byTime = ended.lines.toSorted((a, b) => String(a['time']).localeCompare(String(b['time'])));
   expect(byTime.map(({ service, msg }) => [service, msg])).toEqual(lines);
   expect(ended.code).toBe(code);

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/process/logger.ts';
 import { repeat } from '../../src/process/repeat.ts';
 
-const WAIT = { timeout: 5_000, interval: 1 };
+const WAIT = { timeout: 30_000, interval: 1 };
 const FOREVER_MS = 2_000_000_000;
 const logger = createLogger('test', 'silent');
 

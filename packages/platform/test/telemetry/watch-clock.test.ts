@@ -6,7 +6,7 @@ import { createLifecycle } from '../../src/process/lifecycle.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { watchClock } from '../../src/telemetry/watch-clock.ts';
 
-const WAIT = { timeout: 5_000, interval: 1 };
+const WAIT = { timeout: 30_000, interval: 1 };
 
 /** The test decides the measurements and their times. */
 function startWatch() {

@@ -6,7 +6,7 @@ import { startTcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 const LATE_AFTER_MS = 200;
 
 async function startWorld() {

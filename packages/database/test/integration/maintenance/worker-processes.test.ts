@@ -20,7 +20,7 @@ import { sql } from 'kysely';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
 const NOW_MS = 1_800_000_000_000;
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 let database: Database;
 let url: string;
 

@@ -7,8 +7,9 @@ import { openProducer } from '@sluice/platform/queue/queue';
 import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
-const WAIT = { timeout: 12_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
 const logger = createLogger('test', 'silent');
 
 test('each queue hears its own signs, learns of a lost connection, and hears signs on the next one', async () => {
@@ -50,7 +51,7 @@ test('each queue hears its own signs, learns of a lost connection, and hears sig
 test('a worker of many shards hears of their commit batches on one connection', async () => {
   const { database, url } = await createTestDatabase();
   const options = { databaseUrl: url, prefix: 'none', shardCount: 8, logger };
-  const producer = await openProducer(options);
+  const producer = await openProducer(options, ADD_MS_MAX);
   onTestFinished(() => producer.close());
   const taken: string[] = [];
   const consumers = await startConsumers(options, {

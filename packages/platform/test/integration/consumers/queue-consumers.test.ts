@@ -14,7 +14,7 @@ import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
+import { ADD_MS_MAX, commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
 /** A lock of a job then outlives a standstill of a busy machine, and no job begins twice. */
@@ -87,7 +87,7 @@ test('so is one that is emptied while it goes on', async () => {
       return Promise.resolve({ outcome: 'done' });
     },
   });
-  const producer = await openProducer(broker.options);
+  const producer = await openProducer(broker.options, ADD_MS_MAX);
   broker.closes.push(() => producer.close());
   const add = (id: string) => producer.addCommitBatches([{ shard: 0, envelope: commitBatch(id) }]);
   await add('before');

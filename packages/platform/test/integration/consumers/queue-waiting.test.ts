@@ -15,6 +15,7 @@ import {
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
 const NAME = shardQueueName(0);
 
@@ -84,7 +85,7 @@ test.each([
   async (_, open) => {
     const { options, waiting, takeNext, has } = await open();
     expect(await waiting.list(4)).toEqual([]);
-    const producer = await openProducer(options);
+    const producer = await openProducer(options, ADD_MS_MAX);
     onTestFinished(() => producer.close());
     const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
     for (const id of ids)

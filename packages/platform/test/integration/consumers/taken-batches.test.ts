@@ -7,8 +7,9 @@ import { openProducer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
-const WAIT = { timeout: 12_000, interval: 10 };
+const WAIT = { timeout: 30_000, interval: 10 };
 
 const brokerOf = async (kind: 'redis' | 'postgres'): Promise<BrokerOptions> => ({
   databaseUrl:
@@ -46,7 +47,7 @@ test.each(['redis', 'postgres'] as const)(
   'on %s each commit batch reaches its processor as it was added',
   async (kind) => {
     const broker = await brokerOf(kind);
-    const producer = await openProducer(broker);
+    const producer = await openProducer(broker, ADD_MS_MAX);
     onTestFinished(() => producer.close());
     await producer.addCommitBatches(BATCHES.map((envelope) => ({ shard: 0, envelope })));
     const taken: CommitBatch[] = [];

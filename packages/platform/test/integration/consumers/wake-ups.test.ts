@@ -13,8 +13,10 @@ import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue
 import { startTcpProxyTo, type TcpProxy } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ADD_MS_MAX } from '../support/broker-world.ts';
 
-const WAIT = { timeout: 20_000, interval: 10 };
+/** Thousands of jobs run before its end, each a few statements. */
+const WAIT = { timeout: 60_000, interval: 10 };
 /** 1,000 in statements of at most 200. */
 const STATEMENTS_MAX = 5;
 
@@ -28,7 +30,7 @@ let broker: BrokerOptions;
 const producers: Producer[] = [];
 
 async function open(databaseUrl = broker.databaseUrl): Promise<Producer> {
-  const producer = await openProducer({ ...broker, databaseUrl });
+  const producer = await openProducer({ ...broker, databaseUrl }, ADD_MS_MAX);
   producers.push(producer);
   return producer;
 }

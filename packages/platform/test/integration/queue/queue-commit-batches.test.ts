@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { openProducer } from '../../../src/queue/queue.ts';
 import { startRedisServer } from '../../../src/testing/redis-server.ts';
-import { commitBatch, NAME, useBroker } from '../support/broker-world.ts';
+import { ADD_MS_MAX, commitBatch, NAME, useBroker } from '../support/broker-world.ts';
 
 const broker = useBroker();
 /** BullMQ by itself, beside it: the same Redis, another prefix. */
@@ -81,7 +81,7 @@ test('a commit batch that is there already is a write too, which replicas can be
   // Its own, because the number is of the whole server.
   const server = await startRedisServer({ directory });
   onTestFinished(() => server.kill());
-  const producer = await openProducer({ ...broker.options, redisUrl: server.url });
+  const producer = await openProducer({ ...broker.options, redisUrl: server.url }, ADD_MS_MAX);
   onTestFinished(() => producer.close());
   const redis = new Redis(server.url);
   onTestFinished(() => redis.disconnect());

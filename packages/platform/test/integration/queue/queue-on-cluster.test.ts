@@ -59,7 +59,7 @@ describe('the queue on a Redis Cluster of six servers', () => {
     const { connectionPool } = redis as unknown as WithPool;
     connectionPool.findOrCreate({ host: '127.0.0.1', port: master?.port ?? 0 });
     await vi.waitFor(async () => expect(await within(500, redis.ping())).toBe('PONG'), {
-      timeout: 15_000,
+      timeout: 30_000,
       interval: 100,
     });
     redis.disconnect();

@@ -10,7 +10,7 @@ import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { commitBatch, logger } from '../support/broker-world.ts';
+import { ADD_MS_MAX, commitBatch, logger } from '../support/broker-world.ts';
 
 const WAIT = { timeout: 30_000, interval: 20 };
 
@@ -42,7 +42,7 @@ const open = async (requiresDurability: boolean): Promise<void> => {
       shardCount: 1,
       logger,
     },
-    5_000,
+    ADD_MS_MAX,
     { requiresDurability },
   );
 };

@@ -8,7 +8,7 @@ import { openProducer, type AddingOptions, type Producer } from '../../../src/qu
 import { startRedisCluster } from '../../../src/testing/redis-fleet.ts';
 import { memoryUseOf, RedisCapacity } from '../../../src/redis/redis-capacity.ts';
 import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
-import { commitBatch, logger, WAIT } from '../support/broker-world.ts';
+import { ADD_MS_MAX, commitBatch, logger, WAIT } from '../support/broker-world.ts';
 
 /** So much that the buffers of connections make no difference. */
 const HELD_BYTES = 32 * 1_048_576;
@@ -62,7 +62,7 @@ describe('one Redis', () => {
         shardCount: 1,
         logger,
       },
-      5_000,
+      ADD_MS_MAX,
       options,
     );
     onTestFinished(() => producer.close());
@@ -217,7 +217,7 @@ test('one full master of a Cluster shuts it for all shards: the next flush may t
       shardCount: 12,
       logger,
     },
-    5_000,
+    ADD_MS_MAX,
   );
   onTestFinished(() => producer.close());
   const everyShard = (name: string) =>

@@ -10,7 +10,7 @@ import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
-const WAIT = { timeout: 15_000, interval: 20 };
+const WAIT = { timeout: 30_000, interval: 20 };
 
 interface World {
   open(prefix?: string): TailChannel;
@@ -124,4 +124,4 @@ test('on postgres, a connection without answers is made again, and the end of a 
   }, WAIT);
   proxy.forget();
   await channel.close();
-}, 40_000);
+});
