@@ -42,9 +42,15 @@ const SENTINEL_MASTER = 'sluice';
 const READY_DEADLINE_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 
-export async function startRedisCluster(directory: string): Promise<RedisFleet> {
+/** @param goneAfterMs - silence of a master after which a replica takes its place. */
+export async function startRedisCluster(
+  directory: string,
+  goneAfterMs = NODE_TIMEOUT_MS,
+): Promise<RedisFleet> {
   const nodes = await Promise.all(
-    Array.from({ length: 2 * CLUSTER_MASTERS }, (_, index) => startClusterNode(directory, index)),
+    Array.from({ length: 2 * CLUSTER_MASTERS }, (_, index) =>
+      startClusterNode(directory, index, goneAfterMs),
+    ),
   );
   const masters = nodes.slice(0, CLUSTER_MASTERS);
   const [first] = nodes as [ClusterNode, ...ClusterNode[]];
@@ -73,7 +79,11 @@ export async function startRedisCluster(directory: string): Promise<RedisFleet> 
   return fleetOf(`redis-cluster://${hosts}`, nodes, CLUSTER_MASTERS, []);
 }
 
-export async function startRedisSentinels(directory: string): Promise<RedisFleet> {
+/** @param goneAfterMs - as for `startRedisCluster`. */
+export async function startRedisSentinels(
+  directory: string,
+  goneAfterMs = NODE_TIMEOUT_MS,
+): Promise<RedisFleet> {
   const first = await startNode(join(directory, 'redis-0'), []);
   const others = await Promise.all(
     [1, 2].map((index) =>
@@ -83,7 +93,7 @@ export async function startRedisSentinels(directory: string): Promise<RedisFleet
   await until(() => expectReplicas(first, others.length));
   const sentinels = await Promise.all(
     Array.from({ length: SENTINELS }, (_, index) =>
-      startSentinel(join(directory, `sentinel-${index}`), first.port),
+      startSentinel(join(directory, `sentinel-${index}`), first.port, goneAfterMs),
     ),
   );
   await until(() => Promise.all(sentinels.map(expectFullView)));
@@ -100,11 +110,15 @@ interface ClusterNode extends RedisNode {
   readonly busPort: number;
 }
 
-async function startClusterNode(directory: string, index: number): Promise<ClusterNode> {
+async function startClusterNode(
+  directory: string,
+  index: number,
+  goneAfterMs: number,
+): Promise<ClusterNode> {
   const busPort = await findFreePort();
   const node = await startNode(join(directory, `redis-${index}`), [
     ...['--cluster-enabled', 'yes', '--cluster-port', String(busPort)],
-    ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
+    ...['--cluster-node-timeout', String(goneAfterMs)],
     ...['--cluster-require-full-coverage', 'no'],
   ]);
   return Object.assign(node, { busPort });
@@ -129,7 +143,11 @@ async function startNode(directory: string, extraArguments: readonly string[]): 
   };
 }
 
-async function startSentinel(directory: string, masterPort: number): Promise<RedisServer> {
+async function startSentinel(
+  directory: string,
+  masterPort: number,
+  goneAfterMs: number,
+): Promise<RedisServer> {
   await mkdir(directory, { recursive: true });
   const port = await findFreePort();
   const file = join(directory, 'sentinel.conf');
@@ -140,7 +158,7 @@ async function startSentinel(directory: string, masterPort: number): Promise<Red
 bind 127.0.0.1
 dir ${directory}
 sentinel monitor ${SENTINEL_MASTER} 127.0.0.1 ${masterPort} 2
-sentinel down-after-milliseconds ${SENTINEL_MASTER} ${NODE_TIMEOUT_MS}
+sentinel down-after-milliseconds ${SENTINEL_MASTER} ${goneAfterMs}
 sentinel failover-timeout ${SENTINEL_MASTER} ${5 * NODE_TIMEOUT_MS}
 ignore-warnings ARM64-COW-BUG
 `,

@@ -101,7 +101,8 @@ test('so is one that is emptied while it goes on', async () => {
 // Its client reports only when all of it is there again.
 test('so is one node of a Cluster', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-node-'));
-  const fleet = await startRedisCluster(directory);
+  // A node that stands still for seconds keeps its place.
+  const fleet = await startRedisCluster(directory, 10_000);
   broker.options = { ...broker.options, redisUrl: fleet.url };
   const own = connectWorker(fleet.url);
   broker.closes.push(async () => {

@@ -207,7 +207,7 @@ describe('one Redis', () => {
 });
 
 test('one full master of a Cluster shuts it for all shards: the next flush may touch every one', async () => {
-  const fleet = await startRedisCluster(await directory());
+  const fleet = await startRedisCluster(await directory(), 10_000);
   onTestFinished(() => fleet.close());
   const producer = await openProducer(
     {
