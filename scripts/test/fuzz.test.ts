@@ -11,7 +11,7 @@ const SCRIPTS = fileURLToPath(new URL('..', import.meta.url));
 
 test.each(['http-response', 'ndjson', 'csv', 'multipart', 'fast-track', 'headers'])(
   'no input of a thousand breaks a promise of %s',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async (name) => {
     const { stdout } = await promisify(execFile)(
       process.execPath,

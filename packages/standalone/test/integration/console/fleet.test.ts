@@ -53,6 +53,8 @@ test('calls with a mistyped write key are counted on the first page, which leads
   await tile.getByText('2', { exact: true }).waitFor();
   await tile.click();
   const row = page.getByRole('row', { name: 'pipelines.track' });
+  // The texts of its cells are read at once, whether it is there or not.
+  await row.waitFor();
   expect(await row.getByRole('cell').allInnerTexts()).toEqual([
     'mist…',
     '2',
