@@ -22,7 +22,7 @@ import { ADD_MS_MAX } from '../support/broker-world.ts';
 /** Longer than a standstill of a busy machine. */
 const LEASE_MS = 15_000;
 const WAIT = { timeout: 20_000, interval: 10 };
-/** For what is tried again after a standstill. */
+/** Time for repetitions after a standstill. */
 const TRIES = { timeout: 80_000, interval: 10 };
 
 const flush = (id: string): ShardCommitBatch[] => [
