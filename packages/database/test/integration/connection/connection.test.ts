@@ -75,7 +75,7 @@ test('if all statements are short, Postgres ends a statement that waits for a lo
   const testDatabase = await createTestDatabase();
   // Postgres gives up two seconds earlier than this end.
   const database = openOneConnection(testDatabase, 10_000);
-  // A standstill may outlast those two seconds: then again.
+  // A standstill may outlast the two seconds: then again.
   await vi.waitFor(
     async () => {
       const pid = await pidOf(database);

@@ -17,7 +17,7 @@ import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testQueue } from './queue-guarantees.ts';
 
-/** A master that stands still for less time on a busy machine is not replaced, which would fail tests that kill none. */
+/** A master may stand still for less time on a busy machine. Its replacement would fail the tests without a kill. */
 const GONE_AFTER_MS = 3_000;
 /**
  * Workers go on after 3 s; Sentinels take 10 s until a master that has come back is a replica. An election that fails is
