@@ -40,8 +40,9 @@ export default defineConfig({
     setupFiles: [fileURLToPath(new URL('scripts/fresh-modules.ts', import.meta.url))],
     maxWorkers: 4,
     // Longer than any wait in a test: on a busy machine too, a failed wait reports the condition that it waited for.
-    testTimeout: 90_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    // A hook may start a fleet or a browser, ten times slower on a busy machine.
+    hookTimeout: 180_000,
     teardownTimeout: 30_000,
     projects: packages.map((name) => ({
       extends: true,

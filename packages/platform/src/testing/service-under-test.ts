@@ -31,9 +31,9 @@ export interface StartingService extends RunningProcess {
 /** A key for services that keep secrets, used nowhere else. */
 export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** Less than the time of a test, so that a service that does not start shows its last lines. */
-const START_DEADLINE_MS = 80_000;
-const PROGRAM_DEADLINE_MS = 80_000;
+/** Half of a test at most: then its error has the last lines of the log. */
+const START_DEADLINE_MS = 90_000;
+const PROGRAM_DEADLINE_MS = 90_000;
 /** As `npm start` and the image have it. */
 const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
 
