@@ -18,8 +18,8 @@ import { expect, vi } from 'vitest';
 export const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
-/** Time until sent data must be readable. */
-export const WAIT = { timeout: 15_000, interval: 50 };
+/** Time until sent data must be readable, or a program has begun its work: ten times longer on a busy machine. */
+export const WAIT = { timeout: 60_000, interval: 50 };
 
 export interface Activity {
   readonly type: string;
