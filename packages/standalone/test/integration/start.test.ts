@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { linesToPaste, openShell } from './pasted-lines.ts';
@@ -16,7 +17,7 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const SLUICE = fileURLToPath(new URL('../../../../sluice', import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning'];
 /** A start is about two seconds, on a busy machine many more. */
-const TEST_TIMEOUT_MS = 180_000;
+const TEST_TIMEOUT_MS = 400_000;
 
 let directory: string;
 let environment: Record<string, string | undefined>;
@@ -26,10 +27,10 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sluice-test-standalone-'));
   await chmod(directory, 0o711);
   const [intake, api, worker, simulator] = await Promise.all([
-    freePort(),
-    freePort(),
-    freePort(),
-    freePort(),
+    findFreePort(),
+    findFreePort(),
+    findFreePort(),
+    findFreePort(),
   ]);
   environment = {
     ...process.env,
@@ -82,15 +83,6 @@ function start(extra: Record<string, string> = {}): Start {
   return { child, says, output: () => output };
 }
 
-async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, 'close');
-  return port;
-}
-
 /** Everything that a start has begun: the services, in as many processes, and Postgres. */
 async function processIds(serviceProcessCount = 1): Promise<number[]> {
   const holder = JSON.parse(await readFile(join(directory, 'held-by.json'), 'utf8')) as {
@@ -106,7 +98,7 @@ async function processIds(serviceProcessCount = 1): Promise<number[]> {
 
 async function expectGone(ids: number[]): Promise<void> {
   for (const id of ids)
-    await expect.poll(() => commandOfProcess(id), { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(() => commandOfProcess(id), { timeout: 60_000 }).toBeUndefined();
 }
 
 /** Files of the data directory that others may read, and folders that they may list. */
@@ -116,9 +108,14 @@ async function openToOthers(): Promise<string[]> {
     .map((path) => join(directory, path));
   const found = await Promise.all(
     paths.map(async (path) => {
-      const { mode } = await stat(path);
+      // The services run: a file may be gone since it was listed.
+      const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+        return undefined;
+      });
       // Under root, Postgres' account passes through the folder.
-      return (mode & 0o066) === 0 ? [] : [`${path} ${(mode & 0o777).toString(8)}`];
+      if (stats === undefined || (stats.mode & 0o066) === 0) return [];
+      return [`${path} ${(stats.mode & 0o777).toString(8)}`];
     }),
   );
   return found.flat();
@@ -132,7 +129,7 @@ test(
     const banner = await first.says('webhooks probe 1');
     const lines = linesToPaste(banner);
     expect(lines).toHaveLength(4);
-    const shell = await openShell({ ...environment, RECEIVER_PORT: String(await freePort()) });
+    const shell = await openShell({ ...environment, RECEIVER_PORT: String(await findFreePort()) });
     shell.paste(lines);
     // One after another: each line's output is there before the next one's.
     expect(await shell.says('"plan":"pro"')).toMatch(
@@ -267,8 +264,8 @@ test(
     const startedAtMs = performance.now();
     const waiting = start({ DATABASE_URL: postgres.url });
     await waiting.says('Postgres is away: this process waits for it');
-    // Three seconds, and the time to load the program on a busy machine. Without a bound it would wait for minutes.
-    expect(performance.now() - startedAtMs).toBeLessThan(45_000);
+    // Three seconds, and the time to load the program on a busy machine. Without a bound it would wait until the test ends.
+    expect(performance.now() - startedAtMs).toBeLessThan(120_000);
     waiting.child.kill('SIGTERM');
     await once(waiting.child, 'close');
     expect(waiting.child.exitCode).toBe(0);

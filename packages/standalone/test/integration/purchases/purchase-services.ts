@@ -3,14 +3,13 @@
  *
  * They run on a fresh database with the demo's accounts.
  */
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 import {
   startServiceUnderTest,
   type ServiceUnderTest,
@@ -18,9 +17,9 @@ import {
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, vi } from 'vitest';
 
-export const WAIT = { timeout: 20_000, interval: 50 };
+export const WAIT = { timeout: 60_000, interval: 50 };
 /** Of a purchase whose worker was killed too: another one goes on with it 15 s later. */
-const ENDED = { timeout: 40_000, interval: 50 };
+const ENDED = { timeout: 90_000, interval: 50 };
 
 export const CARD = { accountId: DEMO.accountId, token: DEMO.accountToken };
 export const INVOICED = {
@@ -46,10 +45,8 @@ export async function startPurchaseServices(
 ) {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
+  // The simulator binds it after the services have started: no outgoing connection may take it meanwhile.
+  const port = await findFreePort();
   const settings: Record<string, string> = {
     DATABASE_URL: url,
     REDIS_URL: redisUrl,
