@@ -53,12 +53,17 @@ export async function startServiceUnderTest(
   return (await beginServiceUnderTest(mainFile, settings, nodeFlags, directory)).started;
 }
 
-/** The same, without waiting. */
+/**
+ * The same, without waiting.
+ *
+ * @param startMsMax - longer if the test lets it wait for something before it listens.
+ */
 export async function beginServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
   nodeFlags: readonly string[] = NODE_FLAGS,
   ownDirectory?: string,
+  startMsMax = START_DEADLINE_MS,
 ): Promise<StartingService> {
   const directory = ownDirectory ?? (await makeWorkingDirectory());
   const child = spawn(process.execPath, [...nodeFlags, mainFile], {
@@ -96,7 +101,7 @@ export async function beginServiceUnderTest(
   const failure = Promise.race([
     ended.then((code) => `ended with ${code}`),
     new Promise<string>((resolve) =>
-      setTimeout(resolve, START_DEADLINE_MS, 'did not start in time').unref(),
+      setTimeout(resolve, startMsMax, 'did not start in time').unref(),
     ),
   ]);
   const running: RunningProcess = {
