@@ -45,11 +45,15 @@ describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) 
 
   async function openTail(query: string): Promise<Tail> {
     const ending = new AbortController();
-    const answer = await fetch(`${fleet.api.url}/v1/stream${query}`, {
-      headers: { authorization: `Bearer ${DEMO.appKey}` },
-      signal: ending.signal,
-    });
-    expect(answer.status).toBe(200);
+    // It is refused if the API does not reach the channel within two seconds; its reader comes again.
+    const answer = await vi.waitFor(async () => {
+      const tried = await fetch(`${fleet.api.url}/v1/stream${query}`, {
+        headers: { authorization: `Bearer ${DEMO.appKey}` },
+        signal: ending.signal,
+      });
+      expect(tried.status).toBe(200);
+      return tried;
+    }, WAIT);
     let text = '';
     const read = async (): Promise<void> => {
       const decoder = new TextDecoder();
