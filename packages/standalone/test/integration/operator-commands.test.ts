@@ -29,7 +29,7 @@ const lines = block!.commands
 const GOES_ON = /^\.\/sluice (?:status --watch|tail|listen|send)\b/;
 /** Exit code of a command that Ctrl-C has ended early. */
 const INTERRUPTED = 130;
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 240_000;
 
 let standalone: Awaited<ReturnType<typeof startStandaloneUnderTest>>;
 let endStandalone: () => Promise<void>;
@@ -88,7 +88,7 @@ async function fillWorkspace(): Promise<void> {
       const activities = `${standalone.apiUrl}/v1/customers/operator/activities`;
       expect(await (await fetch(activities, { headers })).text()).toContain('order_placed');
     },
-    { timeout: 30_000, interval: 100 },
+    { timeout: 60_000, interval: 100 },
   );
 }
 
@@ -143,8 +143,11 @@ test.concurrent.for(lines)(
     expectHere(output, command).not.toBe('');
     expectHere(GOES_ON.test(command) ? [0, INTERRUPTED] : [0], output).toContain(code);
     if (command.includes(' open '))
-      await vi.waitFor(() =>
-        expectHere(readFileSync(join(directory, 'opened'), 'utf8')).toMatch(/\/webhooks\/1\n$/),
+      // The command does not wait for the browser.
+      await vi.waitFor(
+        () =>
+          expectHere(readFileSync(join(directory, 'opened'), 'utf8')).toMatch(/\/webhooks\/1\n$/),
+        { timeout: 60_000, interval: 50 },
       );
   },
 );

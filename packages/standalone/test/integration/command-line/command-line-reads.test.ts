@@ -103,7 +103,7 @@ test('a person, the events and an object are found, and shown as tables, JSON, Y
     /^event read {2}read-1\nperson a3\w+\n\n.* \+0 ms {2}received by pipelines.track\n/,
   );
   const table = await sluice('people', 'show', 'reader-1', '--part', 'activities');
-  expect(table.output).toMatch(/ UTC \((?:now|\d+ m?s ago)\) +event +read /);
+  expect(table.output).toMatch(/ UTC \((?:now|\d+ (?:ms|s|min) ago)\) +event +read /);
 });
 
 test('a missing event is explained, and exit codes separate a miss, a wrong word, an absent API and a refused key', async () => {

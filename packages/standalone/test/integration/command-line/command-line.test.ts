@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startFleet, type Fleet } from '../fleet-under-test.ts';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { startFleet, WAIT, type Fleet } from '../fleet-under-test.ts';
 import { PARKED, runProgram, runSluice, SLUICE, sluiceSettings } from '../program-under-test.ts';
 
 let fleet: Fleet;
@@ -24,8 +24,12 @@ test('--help lists the commands, and a wrong command gets a suggestion', async (
 });
 
 test('status lists the running processes and exits with 1 if one does not run', async () => {
-  const all = await sluice('status', '--worker-url', fleet.worker.url);
-  expect(all).toMatchObject({ exitCode: 0 });
+  // A process listens before it is ready, and counts as absent if it does not answer within five seconds.
+  const all = await vi.waitFor(async () => {
+    const found = await sluice('status', '--worker-url', fleet.worker.url);
+    expect(found).toMatchObject({ exitCode: 0 });
+    return found;
+  }, WAIT);
   expect(all.output.match(/^http.* (?:s|min) +ready$/gm)).toHaveLength(3);
   expect(all.output).toMatch(/^http\S+ +worker +\d+\.\d+\.\d+ /m);
   const one = await sluice('--json', 'status', '--worker-url', 'http://127.0.0.1:1');
