@@ -18,7 +18,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 const mainOf = (service: 'intake' | 'worker') =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 const AUTHORIZATION = `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`;
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 90_000, interval: 50 };
 /** Longer than the stall time. */
 const STANDSTILL_MS_MAX = 30_000;
 const CLIENTS = 6;
@@ -70,7 +70,7 @@ function startClients(url: string) {
     until: (count: number) =>
       vi.waitFor(() => expect(acknowledged.length).toBeGreaterThanOrEqual(count), {
         ...WAIT,
-        timeout: 240_000,
+        timeout: 480_000,
       }),
     async stop() {
       isStopping = true;
@@ -143,8 +143,8 @@ test('every intake and every worker is replaced under load, and no call is refus
   await clients.stop();
 
   expect(clients.refused).toEqual([]);
-  // Only a call that was sent in the very moment of the close meets it.
-  expect(clients.closedCount()).toBeLessThanOrEqual(CLIENTS);
+  // Only a call that was sent in the very moment of the close meets it: of each client one at most for each old intake.
+  expect(clients.closedCount()).toBeLessThanOrEqual(CLIENTS * intakes.length);
   // By progress, not by the clock: the speed of a shared machine is not under test here.
   let storedCount = -1;
   let movedAtMs = performance.now();
@@ -164,7 +164,7 @@ test('every intake and every worker is replaced under load, and no call is refus
       const missing = clients.acknowledged.filter((messageId) => !stored.has(messageId));
       expect(missing.length).toBe(0);
     },
-    { timeout: 240_000, interval: 200 },
+    { timeout: 480_000, interval: 200 },
   );
   expect(storedCount).toBe(clients.acknowledged.length);
-}, 600_000);
+}, 1_200_000);
