@@ -53,8 +53,12 @@ test(
     expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
     const redis = new Redis(testRedisUrl());
     onTestFinished(() => redis.disconnect());
-    const queued = await readQueued(redis, fleet.queuePrefix);
-    expect(queued).toHaveLength(1);
+    // Intake writes it to its disk first if Redis is slow.
+    const queued = await vi.waitFor(async () => {
+      const found = await readQueued(redis, fleet.queuePrefix);
+      expect(found).toHaveLength(1);
+      return found;
+    }, WAIT);
     expect(queued.map((commitBatch) => Object.keys(commitBatch).toSorted())).toEqual([
       ['id', 'operations'],
     ]);
