@@ -233,7 +233,7 @@ func TestRequests(t *testing.T) {
 
 test.runIf(isThere('go', 'version'))(
   'Go judges them as the package does',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const folder = await makeFolder();
     await copyFile(join(PORTS, 'verify_delivery.go'), join(folder, 'verify_delivery.go'));

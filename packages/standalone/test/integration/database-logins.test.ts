@@ -57,4 +57,4 @@ test('all of Sluice runs on three logins of the embedded Postgres that are not t
   expect(await readFile(join(directory, 'postgres.log'), 'utf8')).not.toContain(
     'permission denied',
   );
-}, 120_000);
+}, 300_000);

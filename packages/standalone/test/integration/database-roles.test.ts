@@ -209,4 +209,4 @@ test('for an owner who may make no roles, `migrate` prints the statements to run
            has_table_privilege('sluice_api', 'people', 'delete') as api,
            has_schema_privilege('sluice_intake', 'bullmq', 'usage') as queues`.execute(mine);
   expect(rows).toEqual([{ worker: true, api: false, queues: true }]);
-}, 120_000);
+}, 300_000);

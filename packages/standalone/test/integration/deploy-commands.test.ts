@@ -15,7 +15,7 @@ import {
   type Service,
 } from './deployment-by-hand.ts';
 
-const TEST_TIMEOUT_MS = 180_000;
+const TEST_TIMEOUT_MS = 600_000;
 const PROCESS = /^npm run (intake|worker|api)\b/;
 const isProcess = (line: string): boolean => PROCESS.test(line);
 

@@ -48,34 +48,41 @@ async function expectAnswered(url: string, method: string, authorization: string
   expect(answer.ok, await answer.text()).toBe(true);
 }
 
-test('each event has its result once and in order, after a kill at any point of the consumer', async () => {
-  await expectAnswered(`${fleet.api.url}/v1/feeds/consumed`, 'PUT', `Bearer ${DEMO.appKey}`, {
-    events: ['event'],
-  });
-  const sent: string[] = [];
-  const send = async (): Promise<void> => {
-    const ids = Array.from({ length: 10 }, (_, index) => `consumed-${sent.length + index}`);
-    await expectAnswered(
-      `${fleet.intake.url}/v1/batch`,
-      'POST',
-      `Basic ${btoa(`${DEMO.writeKey}:`)}`,
-      {
-        batch: ids.map((id) => ({ type: 'track', userId: 'one', event: id, messageId: id })),
-      },
-    );
-    sent.push(...ids);
-    await fleet.event('one', ids.at(-1) as string);
-  };
-  const file = join(directory, 'results.sqlite');
-  for (const point of POINTS)
-    for (const passes of ['0', '1']) {
-      await send();
-      const ending = await consume(file, { KILLED_AT: point, KILLED_AFTER: passes });
-      expect(ending, point).toBe('SIGKILL');
-    }
-  expect(await consume(file)).toBe(0);
-  const database = new DatabaseSync(file, { readOnly: true });
-  const results = database.prepare('select event_id from results order by place').all();
-  database.close();
-  expect(results.map((row) => row['event_id'])).toEqual(sent);
-});
+// It starts thirteen consumers, one after another.
+const TEST_TIMEOUT_MS = 300_000;
+
+test(
+  'each event has its result once and in order, after a kill at any point of the consumer',
+  async () => {
+    await expectAnswered(`${fleet.api.url}/v1/feeds/consumed`, 'PUT', `Bearer ${DEMO.appKey}`, {
+      events: ['event'],
+    });
+    const sent: string[] = [];
+    const send = async (): Promise<void> => {
+      const ids = Array.from({ length: 10 }, (_, index) => `consumed-${sent.length + index}`);
+      await expectAnswered(
+        `${fleet.intake.url}/v1/batch`,
+        'POST',
+        `Basic ${btoa(`${DEMO.writeKey}:`)}`,
+        {
+          batch: ids.map((id) => ({ type: 'track', userId: 'one', event: id, messageId: id })),
+        },
+      );
+      sent.push(...ids);
+      await fleet.event('one', ids.at(-1) as string);
+    };
+    const file = join(directory, 'results.sqlite');
+    for (const point of POINTS)
+      for (const passes of ['0', '1']) {
+        await send();
+        const ending = await consume(file, { KILLED_AT: point, KILLED_AFTER: passes });
+        expect(ending, point).toBe('SIGKILL');
+      }
+    expect(await consume(file)).toBe(0);
+    const database = new DatabaseSync(file, { readOnly: true });
+    const results = database.prepare('select event_id from results order by place').all();
+    database.close();
+    expect(results.map((row) => row['event_id'])).toEqual(sent);
+  },
+  TEST_TIMEOUT_MS,
+);

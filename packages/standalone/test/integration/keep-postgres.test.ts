@@ -7,7 +7,7 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { keepPostgres } from '../../src/keep-postgres.ts';
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 90_000, interval: 50 };
 
 test('a killed Postgres starts again at the same address, with its data, and notes report its end and its return', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-kept-'));
@@ -36,4 +36,4 @@ test('a killed Postgres starts again at the same address, with its data, and not
   expect(notes[0]).toContain('Postgres ended');
   const { rows } = await sql`select one from kept`.execute(database);
   expect(rows).toEqual([{ one: 1 }]);
-}, 60_000);
+}, 240_000);

@@ -73,7 +73,7 @@ describe.skipIf(python === undefined && java === undefined)('clients', () => {
         SLUICE_TLS_PORT: String((tls.address() as AddressInfo).port),
         REQUESTS_CA_BUNDLE: certificateFile,
       },
-      timeout: 30_000,
+      timeout: 90_000,
     });
 
   async function expectWhole(user: string): Promise<void> {

@@ -16,7 +16,7 @@ import { expect, test, vi } from 'vitest';
 import { startFleet, WAIT } from './fleet-under-test.ts';
 
 /** Processes start slowly on a machine that is shared. */
-const SLOW = { timeout: 120_000 };
+const SLOW = { timeout: 300_000 };
 const lineOf = (error: unknown): string => JSON.stringify(errorForLog(error));
 
 test('the arguments of a Redis command that failed are not logged, its message and its cause are', async () => {

@@ -16,9 +16,9 @@ import { pagesOf, ROOT, stepsOf } from '../command-pages.ts';
 import { programsFolder } from './pasted-lines.ts';
 import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
-const WAIT = { timeout: 60_000, interval: 250 };
+const WAIT = { timeout: 150_000, interval: 250 };
 /** Of a page, whose blocks start a dozen programs. */
-const PAGE_TIMEOUT_MS = 240_000;
+const PAGE_TIMEOUT_MS = 600_000;
 const pages = pagesOf('packages/standalone/test/integration/page-commands.test.ts');
 
 let standalone: Awaited<ReturnType<typeof startStandaloneUnderTest>>;

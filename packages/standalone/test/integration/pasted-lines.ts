@@ -54,7 +54,7 @@ export async function openShell(environment: Record<string, string | undefined>)
       );
     },
     async says(text: string): Promise<string> {
-      await expect.poll(() => output, { timeout: 80_000 }).toContain(text);
+      await expect.poll(() => output, { timeout: 150_000 }).toContain(text);
       return output;
     },
     async close() {

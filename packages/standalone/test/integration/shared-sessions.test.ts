@@ -10,7 +10,7 @@ import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 
 const begin = async (service: string, databaseUrl: string) => {
   const process = await beginServiceUnderTest(mainOf(service), {

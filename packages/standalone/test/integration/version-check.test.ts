@@ -15,7 +15,7 @@ import { expect, test, vi } from 'vitest';
 
 const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
-const WAIT = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const SERVICES = ['intake', 'worker', 'api'] as const;
 
 const newerStep = (statement: string) => ({

@@ -12,7 +12,7 @@ const COUNT = 100_000;
 const ROW_COUNT_MAX = 60;
 
 // All deliveries are written before the first test, and a test waits for ten seconds again and again.
-vi.setConfig({ hookTimeout: 180_000, testTimeout: 180_000 });
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
 
 let world: ConsoleUnderTest;
 let webhookId: number;
@@ -119,7 +119,7 @@ test('applied operations, refused calls and deliveries are counted, in words and
           ].map((text) => chart(text).count()),
         );
       },
-      { timeout: 60_000, interval: 2_000 },
+      { timeout: 120_000, interval: 2_000 },
     )
     .toEqual([1, 1, 1]);
   const applied = chart(/operations were applied/);

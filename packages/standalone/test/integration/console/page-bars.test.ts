@@ -13,7 +13,7 @@ import { violationsOf } from './accessibility.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 // A test opens three dozen screens, one after another.
-vi.setConfig({ testTimeout: 300_000 });
+vi.setConfig({ testTimeout: 600_000 });
 
 let world: ConsoleUnderTest;
 let paths: readonly string[];

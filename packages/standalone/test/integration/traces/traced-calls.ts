@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import type { Fleet } from '../fleet-under-test.ts';
 
 /** Processes start slowly on a machine that is shared. */
-export const SLOW = { timeout: 120_000 };
+export const SLOW = { timeout: 300_000 };
 
 /** Somebody who traces, outside: a trace of its own each time. */
 export function newSender() {
