@@ -4,7 +4,8 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -140,6 +141,14 @@ test('a key leads to its last use and to the changes made with it, and each entr
   const website = `https://${crypto.randomUUID()}.example`;
   const changed = await call('PUT', account, secret, { account: { website } });
   expect(changed.status).toBe(200);
+  // The API answers before it has stored the use, and the page reads it once.
+  await vi.waitFor(async () => {
+    const { rows: used } = await sql`
+      select from api_credentials where credential_id = ${key.id} and last_used_at is not null`.execute(
+      world.fleet.database,
+    );
+    expect(used).toHaveLength(1);
+  }, WAIT);
 
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Keys' }).click();
