@@ -18,7 +18,11 @@ beforeAll(async () => {
   const consoleDirectory = await builtConsole();
   [services, browser] = await Promise.all([
     startPurchaseServices(testRedisUrl(), undefined, { CONSOLE_DIRECTORY: consoleDirectory }),
-    chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox', '--disable-gpu'] }),
+    chromium.launch({
+      executablePath: chromiumPath(),
+      args: ['--no-sandbox', '--disable-gpu'],
+      timeout: 120_000,
+    }),
   ]);
 });
 afterAll(() => Promise.all([services.close(), browser.close()]));
@@ -32,7 +36,7 @@ async function openBilling(): Promise<Page> {
   });
   const { secret } = (await made.json()) as { secret: string };
   const page = await (await browser.newContext()).newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   await page.goto(`${services.api.url}/billing`);
   await page.getByRole('button', { name: 'Use a token' }).click();
   await page.getByLabel('Token of a service account').fill(secret);

@@ -26,7 +26,9 @@ const FLAGS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
-const ACTION_MS_MAX = 30_000;
+/** Ten times the time of an action on an idle machine, and a standstill. */
+const ACTION_MS_MAX = 60_000;
+const LAUNCH_MS_MAX = 120_000;
 const SENT_AGAIN_MS = 1_000;
 
 /** One of the operator's beside the demo's. */
@@ -53,7 +55,7 @@ export async function startConsole() {
         WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
       }),
     ),
-    chromium.launch({ executablePath: chromiumPath(), args: FLAGS }),
+    chromium.launch({ executablePath: chromiumPath(), args: FLAGS, timeout: LAUNCH_MS_MAX }),
   ]);
   /** Errors and warnings of the browser, violations of the policy among them; requests to others. */
   const misdeeds: string[] = [];
