@@ -40,17 +40,18 @@ test('all of Sluice runs on three logins of the embedded Postgres that are not t
   });
   expect(person.status).toBe(200);
 
-  const { rows } = await sql<{
-    login: string;
-    applications: string[];
-  }>`select usename as login, array_agg(distinct application_name order by application_name) as applications
-       from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
-        and application_name like 'sluice-%' group by 1 order by 1`.execute(owner);
-  expect(rows.map(({ login }) => login)).toEqual([
-    'sluice_api_login',
-    'sluice_intake_login',
-    'sluice_worker_login',
-  ]);
+  // A pool closes its idle connections, and the start closes its own one.
+  await vi.waitFor(async () => {
+    const { rows } = await sql<{ login: string }>`
+      select distinct usename as login from pg_stat_activity
+       where backend_type = 'client backend' and pid <> pg_backend_pid()
+         and application_name like 'sluice-%' order by 1`.execute(owner);
+    expect(rows.map(({ login }) => login)).toEqual([
+      'sluice_api_login',
+      'sluice_intake_login',
+      'sluice_worker_login',
+    ]);
+  }, WAIT);
   await owner.destroy();
   await running.stop();
   // Jobs, reconciliation loops and the upkeep of partitions have run by now, each at its start.
