@@ -10,9 +10,16 @@ export const PARKED = pathOf('scripts/parked.ts');
 export const IDENTIFIERS = pathOf('scripts/identifiers.ts');
 export const SECRETS = pathOf('scripts/secrets.ts');
 
+/** Lines of JSON on standard error about a wait or about work of more than two seconds. */
+const PROGRESS = /^\{"progress":.*\}\n/gm;
+
+/** Without the lines that any program writes on a slow machine. */
+export const withoutProgress = (errors: string): string => errors.replaceAll(PROGRESS, '');
+
 export interface Program {
   readonly child: ChildProcessWithoutNullStreams;
   readonly output: string;
+  /** Without its progress. */
   readonly errors: string;
   /** Its exit code, once everybody who holds its output has ended: its children and theirs too. */
   readonly ended: Promise<number | null>;
@@ -36,10 +43,13 @@ export function runProgram(
     },
     detached: true,
   });
+  let errors = '';
   const program = {
     child,
     output: '',
-    errors: '',
+    get errors() {
+      return withoutProgress(errors);
+    },
     ended: new Promise<number | null>((resolve) => child.once('close', resolve)),
     kill() {
       try {
@@ -51,7 +61,7 @@ export function runProgram(
   };
   onTestFinished(() => program.kill());
   child.stdout.setEncoding('utf8').on('data', (text: string) => (program.output += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (program.errors += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   return program;
 }
 
