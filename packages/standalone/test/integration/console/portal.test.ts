@@ -85,6 +85,7 @@ test('a link shows its webhooks alone, why one waits, and sends again by the key
   await page.keyboard.press('Enter');
   await page.getByText(/^Delivery 1 gets 500 since /).waitFor();
   receiver.answer.status = 200;
+  await page.getByRole('button', { name: 'Try now' }).waitFor();
   await focus('Try now');
   await page.keyboard.press('Enter');
   await page.getByText('Everything is delivered.').waitFor();

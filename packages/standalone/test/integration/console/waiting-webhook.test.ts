@@ -92,26 +92,32 @@ test('a delivery is sent again by the keyboard alone, and a double press sends i
   const make = page.getByRole('button', { name: 'Make a webhook', exact: true });
   await world.pressUntilShown(page, ['g', 'w'], make);
   await page.getByRole('link', { name: 'again' }).waitFor();
-  const press = async (key: string, until: () => Promise<boolean>): Promise<void> => {
+  const press = async (key: string, name: string): Promise<void> => {
+    // A list shows its rows a moment after its page, and the presses do not wait for them.
+    await page.waitForFunction(
+      (text) =>
+        [...document.querySelectorAll('a, button, [data-row]')].some(
+          ({ textContent }) => textContent === text,
+        ),
+      name,
+    );
     for (let count = 0; count < 60; count++) {
-      if (await until()) return;
+      if (await page.evaluate((text) => document.activeElement?.textContent === text, name)) return;
       await page.keyboard.press(key);
     }
-    throw new Error(`${key} does not lead there`);
+    throw new Error(`${key} does not lead to ${name}`);
   };
-  const isFocused = (name: string) => () =>
-    page.evaluate((text) => document.activeElement?.textContent === text, name);
-  await press('j', isFocused('again'));
+  await press('j', 'again');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Try now' }).waitFor();
-  await press('Tab', isFocused('Try now'));
+  await press('Tab', 'Try now');
   await page.keyboard.press('Enter');
   await page.getByText('Everything is delivered.').waitFor();
-  await press('j', isFocused('2'));
+  await press('j', '2');
   await page.keyboard.press('Enter');
   const before = receiver.bodies.length;
   await page.getByRole('heading', { name: /^Delivery 2/ }).waitFor();
-  await press('Tab', isFocused('Send again'));
+  await press('Tab', 'Send again');
   await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
   await page.getByText('resend').waitFor();
   await vi.waitFor(() => expect(receiver.bodies.length).toBeGreaterThan(before), WAIT);
