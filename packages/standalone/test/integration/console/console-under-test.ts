@@ -63,6 +63,8 @@ export async function startConsole() {
   const watch = (page: Page): void => {
     page.setDefaultTimeout(ACTION_MS_MAX);
     page.on('console', (message) => {
+      // A live tail is refused if the API does not reach its channel within two seconds; the page comes again.
+      if (/ 503 /.test(message.text()) && message.location().url.includes('/v1/stream')) return;
       if (message.type() === 'error' || message.type() === 'warning')
         misdeeds.push(`${message.type()}: ${message.text()}`);
     });
