@@ -139,9 +139,14 @@ test.concurrent.for(lines)(
   '$command',
   { timeout: TEST_TIMEOUT_MS },
   async ({ command }, { expect: expectHere }) => {
-    const { output, code } = await run(await filled(command));
-    expectHere(output, command).not.toBe('');
-    expectHere(GOES_ON.test(command) ? [0, INTERRUPTED] : [0], output).toContain(code);
+    const type = async (): Promise<void> => {
+      const { output, code } = await run(await filled(command));
+      expectHere(output, command).not.toBe('');
+      expectHere(GOES_ON.test(command) ? [0, INTERRUPTED] : [0], output).toContain(code);
+    };
+    // A process that does not answer the status within five seconds is not ready.
+    if (command.startsWith('./sluice status')) await vi.waitFor(type, 60_000);
+    else await type();
     if (command.includes(' open '))
       // The command does not wait for the browser.
       await vi.waitFor(
