@@ -199,6 +199,6 @@ async function countLockWaiters(client: pg.Client, name: string): Promise<number
 export function untilLockWaiters(database: Database, count: number): Promise<void> {
   return vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count), {
     timeout: 60_000,
-    interval: 5,
+    interval: 20,
   });
 }
