@@ -73,6 +73,7 @@ export async function beginServiceUnderTest(
       SEALING_KEYS: TEST_SEALING_KEYS,
       // Tests poll often.
       API_KEY_RATE_LIMIT_PER_SECOND: '0',
+      API_RATE_LIMIT_PER_MINUTE: '0',
       ...environmentOf(settings),
     },
     // The channel ends with the test, however it ends, and the service with the channel.
