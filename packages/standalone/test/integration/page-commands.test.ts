@@ -30,7 +30,10 @@ beforeAll(async () => {
   data = await mkdtemp(join(tmpdir(), 'sluice-test-pages-data-'));
   // Postgres' account must pass through.
   await chmod(data, 0o711);
-  standalone = await startStandaloneUnderTest(data, ROOT, (end) => void (endStandalone = end));
+  standalone = await startStandaloneUnderTest(data, ROOT, (end) => void (endStandalone = end), {
+    // A page tries a failing delivery again before Sluice does, also if its commands take longer than ten seconds.
+    WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
+  });
 });
 afterAll(async () => {
   await endStandalone();

@@ -14,11 +14,13 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 /**
  * @param root - the checkout whose version it is.
  * @param atEnd - gets the function that ends it. If absent, it ends with the test.
+ * @param more - settings.
  */
 export async function startStandaloneUnderTest(
   directory: string,
   root = ROOT,
   atEnd: (end: () => Promise<void>) => void = onTestFinished,
+  more: Readonly<Record<string, string>> = {},
 ) {
   const [intake, api, worker, simulator] = await Promise.all(
     Array.from({ length: 4 }, () => findFreePort()),
@@ -35,6 +37,7 @@ export async function startStandaloneUnderTest(
         API_PORT: String(api),
         WORKER_PORT: String(worker),
         SIMULATOR_PORT: String(simulator),
+        ...more,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
