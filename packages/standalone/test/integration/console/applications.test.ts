@@ -58,7 +58,7 @@ test('an application is made, found by its id, renamed, and deleted with its end
   expect(await problemsOf(page)).toEqual([]);
   await form.getByRole('button', { name: 'Make the application' }).click();
   await page.getByRole('heading', { name: 'Globex' }).waitFor();
-  expect(new URL(page.url()).pathname).toBe('/applications/globex%2Feu');
+  await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe('/applications/globex%2Feu');
 
   await page.getByRole('link', { name: 'Applications' }).first().click();
   await page.getByLabel('Id begins with').fill('nobody');

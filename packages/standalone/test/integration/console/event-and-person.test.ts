@@ -31,7 +31,7 @@ test('the id of an event, pasted into the palette, opens a page that shows its p
   await page.getByRole('region', { name: 'Data of the event' }).getByText('"sku"').waitFor();
   await page.getByRole('link', { name: /^Person / }).click();
   await page.getByRole('heading', { name: 'grace' }).waitFor();
-  expect(new URL(page.url()).pathname).toMatch(/^\/people\/\w+$/);
+  await expect.poll(() => new URL(page.url()).pathname, WAIT).toMatch(/^\/people\/\w+$/);
   await page.context().close();
 });
 
@@ -66,7 +66,7 @@ test('a person has attributes with their changes, activity, relationships and de
   await page.getByText('No device').waitFor();
   await page.goBack();
   await page.getByText('acme', { exact: true }).waitFor();
-  expect(new URL(page.url()).search).toBe('?by=email&tab=relationships');
+  await expect.poll(() => new URL(page.url()).search, WAIT).toBe('?by=email&tab=relationships');
   await page.context().close();
 });
 

@@ -108,7 +108,7 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
   await shown.getByText('currency').waitFor();
   await page.getByLabel('Version').selectOption('1');
   await shown.getByText('minimum').waitFor();
-  expect(new URL(page.url()).searchParams.get('version')).toBe('1');
+  await expect.poll(() => new URL(page.url()).searchParams.get('version'), WAIT).toBe('1');
   await page.reload();
   await shown.getByText('minimum').waitFor();
 

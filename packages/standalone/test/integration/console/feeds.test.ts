@@ -77,7 +77,9 @@ test('a feed is made, read a page at a time, changed, and deleted by its name', 
   await event.getByText('"order-2"').waitFor();
   await page.getByRole('button', { name: 'Next page' }).click();
   await vi.waitFor(async () => expect(await rows.count()).toBe(3), WAIT);
-  expect(new URL(page.url()).searchParams.get('cursor')).toMatch(/^\d+\.20$/);
+  await expect
+    .poll(() => new URL(page.url()).searchParams.get('cursor'), WAIT)
+    .toMatch(/^\d+\.20$/);
   await page.goBack();
   await vi.waitFor(async () => expect(await rows.count()).toBe(20), WAIT);
 
@@ -114,6 +116,6 @@ test('a cursor from before a feed was made anew shows an alert and a button to t
   await page.getByRole('alert').getByText('are deleted').waitFor();
   await page.getByRole('button', { name: 'From the oldest' }).click();
   await page.getByRole('heading', { name: 'There is no later event yet' }).waitFor();
-  expect(new URL(page.url()).search).toBe('');
+  await expect.poll(() => new URL(page.url()).search, WAIT).toBe('');
   await page.context().close();
 });

@@ -5,6 +5,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -63,7 +64,7 @@ test('live shows calls as they come, filters them at the server, and pauses for 
   await seenLive.first().click();
   await page.getByText('paused', { exact: false }).first().waitFor();
   await page.getByRole('link', { name: 'Trace' }).waitFor();
-  expect(new URL(page.url()).searchParams.get('paused')).toBe('yes');
+  await expect.poll(() => new URL(page.url()).searchParams.get('paused'), WAIT).toBe('yes');
   // Intake forgets a reader whose API stands still for some seconds.
   await world.sendUntilShown(page.getByText(/^[1-9]\d* since pause$/), () =>
     world.send('/v1/track', { userId: 'ada', event: 'While paused', messageId: 'live-2' }),

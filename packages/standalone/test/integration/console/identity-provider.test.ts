@@ -8,6 +8,7 @@ import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { violationsOf } from './accessibility.ts';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, OPERATOR_ACCOUNT_ID, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -73,7 +74,9 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await page.getByRole('button', { name: signInName() }).press('Enter');
   await page.getByRole('navigation', { name: 'Screens' }).waitFor();
   // The screen that the user signed out of.
-  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/users');
+  await expect
+    .poll(() => new URL(page.url()).pathname + new URL(page.url()).search, WAIT)
+    .toBe('/users');
   const kept = await page.evaluate(() =>
     JSON.stringify([localStorage, sessionStorage, document.cookie, history.state, location.href]),
   );
@@ -98,7 +101,7 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await theirs.getByRole('button', { name: signInName() }).click();
   await theirs.getByRole('navigation', { name: 'Screens' }).waitFor();
   // The screen that was asked for before the sign-in.
-  expect(theirs.url()).toBe(`${world.url}/live?tz=local`);
+  await expect.poll(() => theirs.url(), WAIT).toBe(`${world.url}/live?tz=local`);
   provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/signed-out` };
   await theirs.getByRole('button', { name: 'Sign out' }).click();
   await theirs.waitForURL((url) => url.href.startsWith(`${provider.issuer}/signed-out?`));
@@ -117,7 +120,9 @@ test('an unverified address, errors of the provider and answers to another brows
   await giveEmail(page, email);
   await page.getByRole('button', { name: signInName() }).click();
   await page.getByText('does not send your email address as verified').waitFor();
-  expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe('/');
+  await expect
+    .poll(() => new URL(page.url()).pathname + new URL(page.url()).search, WAIT)
+    .toBe('/');
 
   const back = `${world.url}/sign-in/${OPERATOR_ACCOUNT_ID}`;
   await page.goto(`${back}?error=access_denied`);

@@ -10,6 +10,7 @@ import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { violationsOf } from './accessibility.ts';
+import { WAIT } from '../fleet-under-test.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 // A test opens three dozen screens, one after another.
@@ -189,7 +190,7 @@ test('a reload of any address shows the same text', async () => {
     await page.reload();
     await isShown(page);
     await expect.poll(textNow, { timeout: 20_000 }).toBe(before);
-    expect(new URL(page.url()).searchParams.get('tz')).toBe('local');
+    await expect.poll(() => new URL(page.url()).searchParams.get('tz'), WAIT).toBe('local');
   }
   await page.context().close();
 });
@@ -238,7 +239,7 @@ test('a session that is ended elsewhere is over on the open page', async () => {
     headers: { origin: world.url },
   });
   await page.getByText('Your session is over.').waitFor();
-  expect(new URL(page.url()).pathname).toBe('/webhooks');
+  await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe('/webhooks');
   await page.getByRole('button', { name: 'Open the demo' }).click();
   await page.getByRole('link', { name: 'bars' }).waitFor();
   await page.context().close();

@@ -1,5 +1,6 @@
 /** The reference in the console: a call is found, its sample read in each language, and tried in the session. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -27,7 +28,7 @@ test('a call is found by a word, has a sample in seven languages, and the one th
     await sample.getByText(text).waitFor();
     expect(await sample.innerText()).toContain('SLUICE_KEY');
   }
-  expect(new URL(page.url()).searchParams.get('language')).toBe('java');
+  await expect.poll(() => new URL(page.url()).searchParams.get('language'), WAIT).toBe('java');
   await page.getByRole('rowheader', { name: 'endpoint' }).waitFor();
   await page.context().close();
 });

@@ -7,6 +7,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -82,7 +83,7 @@ test('if the account requires two factors, the sign-in leads through the setup',
   await page.getByRole('button', { name: 'Confirm' }).click();
   await page.getByRole('button', { name: 'I have stored them' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
-  expect(new URL(page.url()).pathname).toBe('/');
+  await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe('/');
   await setRequired(false);
   await page.context().close();
 });

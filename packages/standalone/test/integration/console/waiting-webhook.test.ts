@@ -58,7 +58,7 @@ test('an endpoint that answers 500 is explained in a sentence, and one click tri
   expect(rows).toEqual([{ email: 'owner1@demo.example' }]);
   await page.goto(address);
   await page.getByRole('heading', { name: /^Delivery 1/ }).waitFor();
-  expect(new URL(page.url()).pathname).toBe(`/webhooks/${id}`);
+  await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe(`/webhooks/${id}`);
   receiver.close();
   await page.context().close();
 });
