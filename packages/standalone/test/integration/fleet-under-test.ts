@@ -18,6 +18,12 @@ import { expect, vi } from 'vitest';
 export const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
+/**
+ * The longest that fits twice into a stop. A delivery whose receiver or worker stands still for the default of four seconds
+ * waits an hour, and the deliveries behind it too.
+ */
+export const PATIENT_DELIVERIES = { WEBHOOK_TIMEOUT_MS: '12000' };
+
 /** Time until sent data must be readable, or a program has begun its work: ten times longer on a busy machine. */
 export const WAIT = { timeout: 60_000, interval: 50 };
 
@@ -69,6 +75,7 @@ export async function startFleet(
     QUEUE_PREFIX: queuePrefix,
     SHARD_COUNT: '2',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    ...PATIENT_DELIVERIES,
     ...more,
   };
   const [intake, api, worker] = await Promise.all([

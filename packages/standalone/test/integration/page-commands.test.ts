@@ -13,6 +13,7 @@ import { DEMO } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pagesOf, ROOT, stepsOf } from '../command-pages.ts';
+import { PATIENT_DELIVERIES } from './fleet-under-test.ts';
 import { programsFolder } from './pasted-lines.ts';
 import { startStandaloneUnderTest } from './standalone-under-test.ts';
 
@@ -33,6 +34,7 @@ beforeAll(async () => {
   standalone = await startStandaloneUnderTest(data, ROOT, (end) => void (endStandalone = end), {
     // A page tries a failing delivery again before Sluice does, also if its commands take longer than ten seconds.
     WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
+    ...PATIENT_DELIVERIES,
   });
 });
 afterAll(async () => {

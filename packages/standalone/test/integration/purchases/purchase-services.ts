@@ -16,6 +16,7 @@ import {
 } from '@sluice/platform/testing/service-under-test';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, vi } from 'vitest';
+import { PATIENT_DELIVERIES } from '../fleet-under-test.ts';
 
 export const WAIT = { timeout: 60_000, interval: 50 };
 /** Of a purchase whose worker was killed too: another one goes on with it 15 s later. */
@@ -60,6 +61,7 @@ export async function startPurchaseServices(
     // A call that waits for its purchase waits long enough on a busy machine.
     PURCHASE_WAIT_MS: '60000',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    ...PATIENT_DELIVERIES,
     ...(catalogueFile !== undefined && { BILLING_CATALOGUE_FILE: catalogueFile }),
     ...more,
   };
