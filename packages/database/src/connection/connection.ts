@@ -92,7 +92,7 @@ class PreparingClient extends pg.Client implements WatchedConnection {
   }
 }
 
-/** The first turn reads the sockets. The second hands on what a socket with TLS gives one turn later. */
+/** The first turn reads the sockets. A socket with TLS passes the bytes on in the second. */
 const afterReading = (run: () => void): void => void setImmediate(() => setImmediate(run));
 
 function nameOf(text: string): string {

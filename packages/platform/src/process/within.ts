@@ -1,15 +1,18 @@
-/** A deadline for work that cannot be ended from outside. */
-
 /**
- * Rejects after `durationMs`; the work goes on, and its result is ignored. After a stall of this process its timers run
- * before its sockets are read, so it looks once more at an answer that may be here already.
+ * Deadlines that judge after the sockets are read.
+ *
+ * After a stall of this process its timers run before that, so an answer may be here already.
  */
+
+/** The first turn reads the sockets. A socket with TLS passes the bytes on in the second. */
+export const afterReading = (run: () => void): void => void setImmediate(() => setImmediate(run));
+
+/** Rejects after `durationMs`. The work cannot be ended from outside: it goes on, and its result is ignored. */
 export async function within<Result>(durationMs: number, work: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const giveUp = () => reject(new Error(`no answer in ${durationMs} ms`));
-    // The first turn reads the sockets. The second hands on what a socket with TLS gives one turn later.
-    timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), durationMs);
+    timer = setTimeout(() => afterReading(giveUp), durationMs);
   });
   try {
     return await Promise.race([work, late]);

@@ -1,8 +1,7 @@
 /**
- * Time of a test that hardly passes while a process of the test stands still, for bounds that only the product may
- * break.
+ * A clock that hardly moves while a process stands still.
  *
- * Each tick asks the processes under test for a trivial answer, such as `/livez` or `select 1`. A tick is 200 ms at
+ * For bounds that only the product may break. Each tick asks the processes under test for a trivial answer, such as `/livez` or `select 1`. A tick is 200 ms at
  * most, however late the answers are: a busy machine has stopped one of the processes then.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

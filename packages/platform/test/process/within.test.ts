@@ -13,7 +13,7 @@ test('work that fails in time fails with its own error', async () => {
 });
 
 // A worker or an intake that stood still for seconds took its broker for silent.
-test('an answer that comes while the process stands still is in time, whatever the clock says afterwards', async () => {
+test('an answer that comes while the process stands still is in time, though the deadline passes too', async () => {
   // After a turn's immediates come its timers, then its sockets and files.
   await new Promise((resolve) => setImmediate(resolve));
   const answer = within(100, stat('.'));

@@ -5,6 +5,7 @@
  */
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { toStorableText } from '@sluice/domain/values/storable-text';
+import { afterReading } from '@sluice/platform/process/within';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Connection, ConnectionUser, ConnectRoute } from './http-connection.ts';
@@ -154,5 +155,5 @@ export class Attempt implements ConnectionUser {
 type ConnectionFailure = Exclude<FailureClass, 'status'>;
 
 function onDeadline(attempt: Attempt): void {
-  setImmediate(() => attempt.onDeadline());
+  afterReading(() => attempt.onDeadline());
 }

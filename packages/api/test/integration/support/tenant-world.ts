@@ -182,7 +182,7 @@ export async function insertOwned(
   return owned;
 }
 
-/** The token's use is written beside its first answer in a minute: later, it would be a change of whatever is looked at. */
+/** The token's use is written beside its first answer in a minute: later, it would change the compared rows. */
 const untilUseIsRecorded = (
   { database }: Pick<ApiUnderTest, 'database'>,
   { accountId }: Pick<Tenant, 'accountId'>,

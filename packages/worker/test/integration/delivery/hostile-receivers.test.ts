@@ -133,7 +133,7 @@ describe.concurrent('a receiver that', () => {
       if (ordinal === 1) socket.write(answer(200));
       else socket.resetAndDestroy();
     });
-    // The requests are counted, so none may be sent again because this process stood still.
+    // The requests are counted, so a standstill of this process must not make one more.
     const client = clientOf({ timeoutMs: 20_000 });
     const expected = { failure: null, status: 200, waitMs: null };
     await expectDelivery(receiver.url, expected, client);

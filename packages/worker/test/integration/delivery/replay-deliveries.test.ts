@@ -56,7 +56,7 @@ test('live deliveries are not delayed by a replay that waits, nor by one that ha
       return OK;
     },
   });
-  // A cancel before the claim would leave nothing to replay.
+  // After a cancel before the claim the replay would be empty.
   await begun.opened;
   await world.log(5);
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });

@@ -100,7 +100,7 @@ export interface LaneWorld extends LaneKey {
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
 
-/** Longer than the stalls of a busy machine in one drain: nothing is started in the last 4 s of a lease. */
+/** Longer than the stalls of a busy machine in one drain: a drain begins no delivery in the last 4 s of a lease. */
 export const LEASE_MS = 60_000;
 const logger = createLogger('test', 'silent');
 let lastEnvironmentId = 0;
