@@ -1,4 +1,5 @@
 /** Errors of import rows, for the owner's two files. */
+import { PROBLEM_ROW_SIZE_BYTES, type ProblemsSize } from '@sluice/domain/imports/problem-limits';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn, bigintColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -39,6 +40,26 @@ export async function insertImportProblems(
       ${textColumn(problems, (problem) => problem.message)}::text[],
       ${jsonColumn(problems, (problem) => problem.record)}::jsonb[]
     )`.execute(transaction);
+}
+
+/**
+ * Bytes of the kept problems of a workspace, as Postgres stores the rows of files: large ones are compressed. By the
+ * primary key.
+ */
+export async function sumImportProblems(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+): Promise<ProblemsSize> {
+  const { rows } = await sql<{ own: string; others: string }>`
+    select coalesce(sum(size_bytes) filter (where import_id = ${importId}::int), 0) as own,
+           coalesce(sum(size_bytes) filter (where import_id <> ${importId}::int), 0) as others
+      from (
+        select import_id, ${PROBLEM_ROW_SIZE_BYTES}::int + octet_length(column_name) + octet_length(message)
+               + pg_column_size(record) as size_bytes
+          from import_problems where environment_id = ${environmentId}
+      ) as problems`.execute(database);
+  const [sizes = { own: '0', others: '0' }] = rows;
+  return { own: Number(sizes.own), others: Number(sizes.others) };
 }
 
 /** In order of rows, after one; by the primary key. */

@@ -13,7 +13,7 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
-import { insertImportProblems, type ImportProblem } from '@sluice/database/imports/import-problems';
+import { insertImportProblems, sumImportProblems } from '@sluice/database/imports/import-problems';
 import {
   advanceImport,
   lockImport,
@@ -32,7 +32,8 @@ import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { AppError } from '@sluice/domain/values/errors';
 import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';
-import { isError, type Issue } from '@sluice/domain/operations/issue';
+import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
+import type { Issue } from '@sluice/domain/operations/issue';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-state';
 import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
@@ -47,7 +48,8 @@ import { withIncoming } from '../events/apply-in-transaction.ts';
 import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
-import { publishRows, type PublishedRow } from './publish-rows.ts';
+import { publishRows } from './publish-rows.ts';
+import { hasProblems, keepProblems, type JudgedRow } from './row-problems.ts';
 import { writeChanges } from '../events/write-changes.ts';
 
 export interface ImportRowsDeps extends Omit<
@@ -82,6 +84,8 @@ export interface ImportInProgress {
   rowsRead: number;
   rowsFailed: number;
   rowsWarned: number;
+  /** Bytes of further problems that it keeps; undefined before the first problem. */
+  problemsSizeBytesLeft?: number | undefined;
 }
 
 /** `lost`: another worker has the import, or it was cancelled. The batch was not written. */
@@ -93,13 +97,6 @@ const TRIES_MAX = 10;
 /** A wait of ten leases at most: five minutes as installed. Meanwhile it has one of a worker's four turns. */
 const RENEWALS_PER_LEASE = 3;
 const RENEWALS_MAX = 30;
-/** Rows of each severity that are kept to be looked at; all are counted. */
-const PROBLEM_ROWS_MAX = 100_000;
-
-interface JudgedRow extends PublishedRow {
-  readonly cells: readonly string[];
-}
-
 class Lost extends Error {}
 
 /** Writes the batch, in halves if Postgres refuses a value of it; a row refused alone has failed. */
@@ -148,6 +145,7 @@ async function writeBatch(
       held.rowsRead += rows.length;
       held.rowsFailed += written.failed;
       held.rowsWarned += written.warned;
+      held.problemsSizeBytesLeft = written.problemsSizeBytesLeft;
       const names = written.present.flatMap(({ event }) => event?.name ?? []);
       deps.countRows?.(held.row.environmentId, names, written.failed);
       publishRows(deps.tail, held.row, written.present, deps.now());
@@ -239,7 +237,7 @@ async function writeOnce(
   const lanes = await writeChanges(transaction, changes);
   const failed = present.filter(({ event }) => event === undefined).length;
   const warned = present.filter(({ event, issues }) => event && issues.length > 0).length;
-  await insertImportProblems(transaction, row, problemsOf(present, held));
+  const problemsSizeBytesLeft = await writeProblems(transaction, held, present);
   const nextByte = records.at(-1)?.endByte ?? held.nextByte;
   const isHeld = await advanceImport(transaction, row, {
     state: 'importing',
@@ -254,7 +252,21 @@ async function writeOnce(
     nowMs: deps.now(),
   });
   if (!isHeld) throw new Lost();
-  return { lanes, nextByte, present, failed, warned };
+  return { lanes, nextByte, present, failed, warned, problemsSizeBytesLeft };
+}
+
+/** @returns the bytes of problems that the import keeps after these. */
+async function writeProblems(
+  transaction: DatabaseOrTransaction,
+  { row, rowsFailed, rowsWarned, problemsSizeBytesLeft: known }: ImportInProgress,
+  rows: readonly JudgedRow[],
+): Promise<number | undefined> {
+  if (!hasProblems(rows)) return known;
+  // Only the worker that has the import writes its problems, so it counts them from here on.
+  const left = known ?? problemsCapacity(await sumImportProblems(transaction, row));
+  const kept = keepProblems(rows, { rowsFailed, rowsWarned, sizeBytes: left });
+  await insertImportProblems(transaction, row, kept.problems);
+  return left - kept.sizeBytes;
 }
 
 /**
@@ -301,25 +313,3 @@ function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): 
       };
   return { ...row, event: undefined, issues: [issue] };
 }
-
-function problemsOf(rows: readonly JudgedRow[], held: ImportInProgress): ImportProblem[] {
-  let errorCapacity = PROBLEM_ROWS_MAX - held.rowsFailed;
-  let warningCapacity = PROBLEM_ROWS_MAX - held.rowsWarned;
-  return rows.flatMap(({ rowNumber, cells, event, issues }) => {
-    if (issues.length === 0) return [];
-    const hasCapacity = event === undefined ? errorCapacity-- > 0 : warningCapacity-- > 0;
-    if (!hasCapacity) return [];
-    return issues.map((issue, position): ImportProblem => ({
-      severity: isError(issue) ? 'error' : 'warning',
-      rowNumber,
-      position,
-      column: issue.field ?? '',
-      code: issue.code,
-      message: issue.message,
-      record: cells.map(storable),
-    }));
-  });
-}
-
-/** A cell with the characters that Postgres can hold. */
-const storable = (cell: string): string => cell.replaceAll('\0', '\uFFFD').toWellFormed();
