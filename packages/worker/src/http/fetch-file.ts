@@ -6,6 +6,7 @@
  * One request now and then, whose pieces are wanted at the speed at which they can be stored.
  */
 import type { IncomingMessage } from 'node:http';
+import { afterPiece, FETCH_TOO_SLOW, FIRST_FETCH_MINUTE } from '@sluice/domain/imports/fetch-pace';
 import { reasonOf } from '@sluice/domain/values/errors';
 import { ProxyFailure } from '@sluice/platform/outgoing/proxy-tunnel';
 import { sendRequest } from '@sluice/platform/outgoing/send-request';
@@ -38,6 +39,8 @@ export interface FetchOptions {
   readonly silenceTimeoutMs?: number;
   /** Called with the `charset` of the answer, if it has one, before its first piece. */
   readonly tellEncoding?: (encoding: string) => void;
+  /** Milliseconds that only go forward: for the least pace of the file. */
+  readonly monotonicNow?: () => number;
 }
 
 /**
@@ -53,6 +56,7 @@ export async function* fetchFile(
     headTimeoutMs = HEAD_TIMEOUT_MS,
     silenceTimeoutMs = SILENCE_TIMEOUT_MS,
     tellEncoding,
+    monotonicNow = () => performance.now(),
   }: FetchOptions = {},
 ): AsyncGenerator<Buffer, void, undefined> {
   const url = URL.parse(address);
@@ -80,9 +84,19 @@ export async function* fetchFile(
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(response.headers['content-type'] ?? '');
   if (charset?.[1] !== undefined) tellEncoding?.(charset[1]);
   response.socket.setTimeout(silenceTimeoutMs, () => response.destroy(new Error('silence')));
+  let minute = FIRST_FETCH_MINUTE;
+  let askedAtMs = monotonicNow();
   try {
-    for await (const piece of response as AsyncIterable<Buffer>) yield piece;
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      const waitedMs = monotonicNow() - askedAtMs;
+      const next = afterPiece(minute, { waitedMs, sizeBytes: piece.length });
+      if (next === undefined) throw new FetchFault(FETCH_TOO_SLOW, true);
+      minute = next;
+      yield piece;
+      askedAtMs = monotonicNow();
+    }
   } catch (error) {
+    if (error instanceof FetchFault) throw error;
     if (timeout.aborted)
       throw new FetchFault(`the file had not come whole within ${timeoutMs / 1_000} s`, false);
     throw new FetchFault(`the file broke off: ${reasonOf(error)}`, true);

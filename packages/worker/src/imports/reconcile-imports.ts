@@ -19,7 +19,7 @@ const IMPORTS_AT_A_TIME = 4;
 
 /** They end with `stopping`. */
 export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): ReconcileLoop[] {
-  const { stopping, intervalMs } = deps;
+  const { stopping, intervalMs, monotonicNow } = deps;
   const { allowPrivateAddresses: allowPrivate, allowedNetworks, proxy } = deps.outgoing;
   const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
   const running: RunImportDeps = {
@@ -28,6 +28,7 @@ export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): Reco
       fetchFile(connector, address, {
         signal: AbortSignal.any([stopping, unwanted]),
         tellEncoding,
+        monotonicNow,
       }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
   };
