@@ -19,6 +19,9 @@ const CALLS_WITHIN_MS = 10;
 /** An honest caller waits for two or three turns: when its call is read, and when the broker has confirmed it. */
 const TURN_MS_MAX = 2;
 
+/** In an iteration of the event loop, of all that needs no turn: the lines in them take less than 1 ms. */
+const AT_ONCE_SIZE_BYTES_MAX = 16_384;
+
 export interface Turn {
   /** True when the work must wait for its next turn. */
   isOver(): boolean;
@@ -35,6 +38,7 @@ export class Turns {
   #callCountBefore = 0;
   #callAtMs = -Infinity;
   #restsUntilMs = -Infinity;
+  #atOnceSizeBytes = 0;
 
   /** @param monotonicNow - milliseconds that never go back. */
   constructor(monotonicNow: () => number) {
@@ -50,6 +54,18 @@ export class Turns {
   get areCallsComing(): boolean {
     return this.#isWanted(this.#monotonicNow());
   }
+
+  /** True if work on so many bytes needs no turn. The bytes of an iteration of the event loop have a bound together. */
+  mayWorkAtOnce(sizeBytes: number): boolean {
+    if (this.#atOnceSizeBytes + sizeBytes > AT_ONCE_SIZE_BYTES_MAX) return false;
+    if (this.#atOnceSizeBytes === 0) setImmediate(this.#endIteration);
+    this.#atOnceSizeBytes += sizeBytes;
+    return true;
+  }
+
+  readonly #endIteration = (): void => {
+    this.#atOnceSizeBytes = 0;
+  };
 
   /** Resolves when `owner` has a turn of its own. */
   next(owner: number): Promise<Turn> {

@@ -83,7 +83,10 @@ export interface StreamPort {
 /** How long a group waits for capacity among the calls of others before the stream is ended. */
 const CAPACITY_WAIT_MS_MAX = 10_000;
 const CAPACITY_RETRY_MS = 50;
-/** A piece of a few lines is read at once; it takes a tenth of a millisecond. */
+/**
+ * A piece of a few lines is read at once; it takes a tenth of a millisecond. But 64 KB that come in small chunks are
+ * sixteen such pieces, of each stream, so all streams together have a bound (`Turns.mayWorkAtOnce`).
+ */
 const SMALL_PIECE_SIZE_BYTES_MAX = 4_096;
 
 /**
@@ -108,6 +111,8 @@ class StreamTaker {
   #group: Group;
   #inFlight: Promise<void> | undefined;
   #ending: StreamOutcome | undefined;
+  /** The last one, which may have time left. */
+  #turn: Turn | undefined;
   readonly #pace: StreamPace;
   /** Empty, to be used again: two groups take turns. */
   readonly #writers: OperationWriter[] = [];
@@ -160,8 +165,12 @@ class StreamTaker {
   async #takePiece(sizeBytes: number, splitter: LineSplitter): Promise<void> {
     const { turns, rateLimiter } = this.#deps;
     const { environmentId } = this.#request.workspace;
-    let turn: Turn | undefined;
-    if (sizeBytes > SMALL_PIECE_SIZE_BYTES_MAX) turn = await turns.next(environmentId);
+    // Small pieces share a turn: with one each, a stream would get 4 KB in an iteration of the event loop.
+    const rest = this.#turn?.isOver() === false ? this.#turn : undefined;
+    const needsTurn =
+      sizeBytes > SMALL_PIECE_SIZE_BYTES_MAX ||
+      (rest === undefined && !turns.mayWorkAtOnce(sizeBytes));
+    let turn = needsTurn ? await turns.next(environmentId) : rest;
     let lineCount = 0;
     for (; !this.#isDone(); lineCount++) {
       if (rateLimiter === undefined) lineCount += this.#passEmpty(splitter);
@@ -172,6 +181,7 @@ class StreamTaker {
       if (isFull(this.#group, turns)) await this.#handOver();
       if (turn?.isOver()) turn = await turns.next(environmentId);
     }
+    this.#turn = turn;
     this.#pace.spend(sizeBytes, lineCount);
   }
 

@@ -65,6 +65,15 @@ test('a task behind a turn that is taken whole waits for the next turn', async (
   expect(done).toEqual(['short', 'whole', 'behind']);
 });
 
+test('work at once has 16 KB together in an iteration of the event loop, and again in the next', async () => {
+  const turns = new Turns(() => 0);
+  for (let round = 0; round < 3; round++) {
+    for (let n = 0; n < 4; n++) expect(turns.mayWorkAtOnce(4_096)).toBe(true);
+    expect(turns.mayWorkAtOnce(1)).toBe(false);
+    await iteration();
+  }
+});
+
 describe('while other calls come', () => {
   /** Iterations of the event loop until the turns after the first one begin. @param laterMs - after the last call. */
   async function iterationsBetweenTurns(callsBetween: number, laterMs = 0): Promise<number> {
