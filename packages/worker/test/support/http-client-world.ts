@@ -1,7 +1,8 @@
 /** Parts that the tests of the client share: a client and receivers that are closed when a test ends. */
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
-import { afterEach } from 'vitest';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
+import { afterEach, expect } from 'vitest';
 import {
   createHttpClient,
   type HttpClient,
@@ -14,8 +15,8 @@ import { startReceiver, type ReceivedRequest, type Receiver } from './receiver.t
 export const TIMEOUT_MS = 400;
 /** Of all others: a busy test machine may stand still for seconds. */
 const AMPLE_TIMEOUT_MS = 20_000;
-/** Time that a busy test machine may add. */
-export const LATENESS_MS_MAX = 6_000;
+/** Time that a busy test machine may add, without its standstills. */
+const LATENESS_MS_MAX = 2_000;
 
 export const closes: (() => unknown)[] = [];
 afterEach(async () => {
@@ -57,6 +58,21 @@ export async function sendTo(
 ): Promise<HttpOutcome & { receiver: Receiver }> {
   const receiver = await receiverOf(onRequest);
   return { ...(await post(clientOf(options), receiver.url)), receiver };
+}
+
+/** That a request ends by its deadline. A standstill of this process is a tick. */
+export async function expectTimeout<Sent extends HttpOutcome>(
+  send: () => Promise<Sent>,
+  timeoutMs = TIMEOUT_MS,
+): Promise<Sent> {
+  const clock = new TickClock(50);
+  const startedAtMs = performance.now();
+  const sent = await send().finally(() => clock.stop());
+  expect(sent).toMatchObject({ outcome: 'failure', failure: 'timeout' });
+  expect(sent.durationMs).toBeGreaterThanOrEqual(timeoutMs);
+  expect(sent.durationMs).toBeLessThanOrEqual(Math.ceil(performance.now() - startedAtMs));
+  expect(clock.nowMs).toBeLessThan(timeoutMs + LATENESS_MS_MAX);
+  return sent;
 }
 
 export async function until(condition: () => boolean): Promise<void> {
