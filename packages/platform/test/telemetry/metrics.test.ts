@@ -1,9 +1,11 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { StallWatch } from '@sluice/platform/testing/stall-watch';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 const BLOCKED_MS = 900;
 /** A look is due each half second, so it comes so much too late at least. */
 const SEEN_SECONDS = (BLOCKED_MS - 500) / 1_000;
+const TRIES_MAX = 3;
 
 afterEach(() => vi.useRealTimers());
 
@@ -14,14 +16,22 @@ test('a blocked event loop is reported once by its delay, without the time betwe
   // A page is without a delay, unless the machine stands still before it.
   const seesNone = () =>
     vi.waitFor(async () => expect(await delaySeconds()).toBeLessThan(SEEN_SECONDS), 30_000);
-  await seesNone();
-  const until = performance.now() + BLOCKED_MS;
-  while (performance.now() < until);
-  await vi.waitFor(
-    async () => expect(await delaySeconds()).toBeGreaterThanOrEqual(SEEN_SECONDS),
-    10_000,
-  );
-  await seesNone();
+  for (let tries = 1; ; tries++) {
+    await seesNone();
+    const until = performance.now() + BLOCKED_MS;
+    while (performance.now() < until);
+    const stalls = new StallWatch();
+    await vi.waitFor(
+      async () => expect(await delaySeconds()).toBeGreaterThanOrEqual(SEEN_SECONDS),
+      10_000,
+    );
+    const nextSeconds = await delaySeconds();
+    await stalls.stop();
+    // The next page reports a standstill of its own: then again.
+    if (stalls.longestMs / 1_000 >= SEEN_SECONDS - 0.1 && tries < TRIES_MAX) continue;
+    expect(nextSeconds).toBeLessThan(SEEN_SECONDS);
+    return;
+  }
 });
 
 test('the page leaves out the delay metrics that include the time between two looks', async () => {
