@@ -14,13 +14,21 @@ import { testRedisUrl } from '@sluice/platform/testing/testing';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
-/** A Redis that stands still for three seconds on a busy machine is reported too: then it is asked again. */
-const TRIES = { timeout: 40_000, interval: 20 };
+const LATE = /no answer in 3 s|timed out|ETIMEDOUT/;
+const TRIES_MAX = 3;
 
 async function report(url: string): Promise<string[]> {
   const said: string[] = [];
   await reportRedisAway(url, (message) => said.push(message));
   return said;
+}
+
+/** A Redis that stands still for three seconds on a busy machine is reported too: then it is asked again. */
+async function reportOnceAwake(url: string): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    const said = await report(url);
+    if (tries === TRIES_MAX || !said.some((line) => LATE.test(line))) return said;
+  }
 }
 
 test('without a listener there is one line with the setting, the address and the reason, and no password', async () => {
@@ -54,7 +62,7 @@ test('a listener that stays silent is reported in one line, within five seconds 
 });
 
 test('one that is there is passed over in silence', async () => {
-  await vi.waitFor(async () => expect(await report(testRedisUrl())).toEqual([]), TRIES);
+  expect(await reportOnceAwake(testRedisUrl())).toEqual([]);
 });
 
 describe('a Redis that refuses the values of REDIS_URL is reported with the correction', () => {
@@ -83,11 +91,7 @@ describe('a Redis that refuses the values of REDIS_URL is reported with the corr
     ['no Cluster', 'redis-cluster://:hunter2@HOST', 'this Redis is no Cluster'],
     ['no Sentinel of ours', 'redis-sentinel://HOST?master=a', 'has no sentinel_password'],
   ])('%s', async (_, url, correction) => {
-    const lines = await vi.waitFor(async () => {
-      const said = await report(url.replace('HOST', `127.0.0.1:${server.port}`));
-      expect(said.join('\n')).not.toMatch(/no answer in 3 s|timed out|ETIMEDOUT/);
-      return said;
-    }, TRIES);
+    const lines = await reportOnceAwake(url.replace('HOST', `127.0.0.1:${server.port}`));
     expect(lines).toEqual([
       expect.stringMatching(
         /^Redis cannot be used with REDIS_URL \(127.0.0.1:\d+\): .*\. Correct it, then start again$/,
