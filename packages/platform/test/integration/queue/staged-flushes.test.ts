@@ -14,6 +14,7 @@ import {
   type ShardCommitBatch,
 } from '@sluice/platform/queue/queue';
 import { writeFlush, type Standing } from '@sluice/platform/queue/staged-flushes';
+import { repeatIfStalled } from '@sluice/platform/testing/stall-watch';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -22,8 +23,8 @@ import { ADD_MS_MAX } from '../support/broker-world.ts';
 /** Longer than a standstill of a busy machine. */
 const LEASE_MS = 15_000;
 const WAIT = { timeout: 20_000, interval: 10 };
-/** Time for repetitions after a standstill. */
-const TRIES = { timeout: 80_000, interval: 10 };
+/** A part of the seconds of a lease, and of those in which an intake is waited for after its end. */
+const STALL_MS = 500;
 
 const flush = (id: string): ShardCommitBatch[] => [
   { shard: 0, envelope: { id, operations: [] } },
@@ -64,6 +65,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       oldestMs,
       ...more,
     });
+  const unlessStalled = (attempt: () => Promise<void>) =>
+    repeatIfStalled(STALL_MS, attempt, () => producer.stage.readClock());
   const put = (id: string, atMs?: number) =>
     producer.stage.put([{ atMs, text: writeFlush(flush(id)) }]);
   const added = async (): Promise<number> =>
@@ -158,14 +161,11 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await moved('one', 'one')).toBe(1);
     await report('one');
     expect(await producer.stage.isEmpty()).toBe(true);
-    // Its lease ends, and it is waited for; then it is lost. A standstill may hide the wait: then again.
-    await vi.waitFor(async () => {
+    // Its lease ends, and it is waited for; then it is lost. A standstill may hide the wait.
+    await unlessStalled(async () => {
       await report('one', undefined, { leaseMs: 50 });
-      await vi.waitUntil(async () => !(await producer.stage.isEmpty()), {
-        ...WAIT,
-        timeout: 3_000,
-      });
-    }, TRIES);
+      await vi.waitUntil(async () => !(await producer.stage.isEmpty()), WAIT);
+    });
     await vi.waitUntil(() => producer.stage.isEmpty(), WAIT);
   });
 
@@ -193,8 +193,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 
   test('a lease is renewed without a report while it holds, and not after its end', async () => {
     const leaseMs = 2_000;
-    // If a standstill outlasts a lease, the test begins again.
-    await vi.waitFor(async () => {
+    // A standstill may outlast a lease.
+    await unlessStalled(async () => {
       await producer.stage.leave('one');
       const { nowMs } = await report('one', undefined, { leaseMs });
       expect(await producer.stage.renew('one', nowMs + 3 * leaseMs)).toBe(true);
@@ -204,7 +204,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       await vi.waitUntil(async () => (await producer.addFlush(flush('a'))) === 'held', WAIT);
       expect(await producer.stage.renew('one', nowMs + 60_000)).toBe(false);
       expect(await producer.addFlush(flush('a'))).toBe('held');
-    }, TRIES);
+    });
   });
 
   test('an intake that leaves, or goes on under another id, is waited for no more', async () => {
