@@ -11,6 +11,7 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { StallWatch } from '@sluice/platform/testing/stall-watch';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -22,6 +23,8 @@ const WAIT = { timeout: 90_000, interval: 50 };
 /** Longer than the stall time. */
 const STANDSTILL_MS_MAX = 30_000;
 const CLIENTS = 6;
+/** An old intake closes once it was not called for 300 ms, also if its clients stood still. */
+const PAUSE_MS_MAX = 200;
 const CALLS_BETWEEN = 150;
 const CALLS_MIN = 10_000;
 /** Codes of `fetch` for a connection that ended before any answer. */
@@ -137,14 +140,17 @@ test('every intake and every worker is replaced under load, and no call is refus
     expect(await Promise.all(old.map(({ ended }) => ended))).toEqual(old.map(() => 0));
     await clients.more(CALLS_BETWEEN);
   };
+  const pauses = new StallWatch();
   await replace('intake', intakes);
+  await pauses.stop();
   await replace('worker', workers);
   await clients.until(CALLS_MIN);
   await clients.stop();
 
   expect(clients.refused).toEqual([]);
-  // Only a call that was sent in the very moment of the close meets it: of each client one at most for each old intake.
-  expect(clients.closedCount()).toBeLessThanOrEqual(CLIENTS * intakes.length);
+  // Only a call that was sent in the very moment of the close meets it. A standstill of the clients makes all of them do so.
+  const closes = pauses.longestMs < PAUSE_MS_MAX ? 1 : intakes.length;
+  expect(clients.closedCount()).toBeLessThanOrEqual(CLIENTS * closes);
   // By progress, not by the clock: the speed of a shared machine is not under test here.
   let storedCount = -1;
   let movedAtMs = performance.now();
