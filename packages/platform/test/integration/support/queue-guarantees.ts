@@ -33,7 +33,7 @@ const NO_DATABASE = 'postgres://127.0.0.1:1/none';
 const WAIT_MS = 30_000;
 /** Its locks last 40 s: work that is taken up by their ends is far too late. */
 const LASTING = { stalledAfterMs: 60_000 };
-/** A part of the second that a read may take, and of the three that a broker has to let a worker leave. */
+/** A part of the second that a read may take, and of the two that a broker has to take a batch back. */
 const STALL_MS = 300;
 
 /**
@@ -193,7 +193,7 @@ export function testQueue(
       );
       await vi.waitFor(() => expect(order).toEqual(ids), WAIT_MS).finally(() => next.close());
     };
-    // A broker that does not let a worker leave in time keeps its locks.
+    // A batch that the broker did not take back in time waits for the end of its lock.
     await repeatIfStalled(STALL_MS, expectPlaceKept, () => producer.commitBatchCounts());
   });
 

@@ -29,7 +29,7 @@ const LASTING = { stalledAfterMs: 600_000 };
 const MOVES_MAX = 500;
 /** Before all that time is lost. */
 const MOVES_BETWEEN_MAX = 50;
-/** A part of the three seconds that a broker has to let a worker leave. */
+/** A part of the two seconds that a broker has to take a batch back. */
 const STALL_MS = 300;
 
 /** A time that no parser lets through, and Postgres refuses. */
@@ -193,7 +193,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.eventNames(environmentId)).toHaveLength(4);
   });
 
-  /** @param own - in which all batches are put back. */
+  /** @param own - a world of which no shard is held. */
   async function expectAllApplied(own: ShardsWorld): Promise<void> {
     const environment = own.newEnvironment();
     const names = ['id:s', 'email:s@x.y', 'anonymous_id:v'];
@@ -265,7 +265,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   test('workers come and go while batches of all shards wait for one another', async () => {
     const asked = await openProducer(world.brokerOptions);
     onTestFinished(() => asked.close());
-    // A broker that does not let a worker leave in time keeps its locks, and with them its shards.
+    // A batch that the broker did not take back in time holds its shard until its lock ends.
     await repeatIfStalled(
       STALL_MS,
       async (tries) => {
