@@ -52,7 +52,7 @@ const unknownKeys = z
           .string()
           .meta({ description: 'Kind of call: `pipelines.track`, `track.v1.event`, …' }),
         hint: z.string().nullable().meta({
-          description: 'First characters of the last key, or site id; null if no call had one.',
+          description: 'Last characters of the last key, or site id; null if no call had one.',
         }),
         count: z.int(),
         last_at: instant,

@@ -58,7 +58,7 @@ test('a healthy installation has no alerts', () => {
 
 test('calls with an unknown key are no fault of the installation, so they cause no alert', () => {
   const at = new Date(0);
-  const latest = [{ source: 'pipelines.track', hint: 'wron', count: 1_000, lastAt: at }];
+  const latest = [{ source: 'pipelines.track', hint: 'rong', count: 1_000, lastAt: at }];
   const unknownKeys = { count: 1_000, firstAt: at, lastAt: at, latest };
   expect(alertsOf({ ...WELL, unknownKeys })).toEqual([]);
 });

@@ -21,6 +21,9 @@ import {
 } from '../sentences/key-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
+/** As many as of the key itself, and as `/fleet` has of unknown site ids. */
+const HINT_LENGTH = 4;
+
 export const keysRoute: Route = {
   pattern: '/keys',
   title: () => 'Keys',
@@ -130,6 +133,11 @@ function KeyTable({
             <td>{KEY_TYPES[key.type]}</td>
             <td>
               <code>…{visibleText(key.token_hint)}</code>
+              {key.site_id !== null && (
+                <>
+                  , site id <code>…{visibleText(key.site_id.slice(-HINT_LENGTH))}</code>
+                </>
+              )}
             </td>
             <td>
               {key.environment_id === null

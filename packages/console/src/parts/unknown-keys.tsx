@@ -12,7 +12,7 @@ export interface UnknownKeys {
   /** By kind of call, the latest first. */
   readonly latest: readonly {
     readonly source: string;
-    /** First characters of the last key, or site id; null if no call had one. */
+    /** Last characters of the last key, or site id; null if no call had one. */
     readonly hint: string | null;
     readonly count: number;
     readonly last_at: string;
@@ -31,7 +31,7 @@ export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownK
           <p>
             {countText(count)} {count === 1 ? 'call' : 'calls'} since{' '}
             <Time atMs={Date.parse(firstAt)} isWhole />. Such calls are not stored; permissive mode
-            answers 200. Each row has the first characters of its last key. Compare it with the{' '}
+            answers 200. Each row has the last characters of its last key. Compare them with the{' '}
             <Link to="/keys">keys of your workspaces</Link>.
           </p>
           <table className="list">
@@ -39,7 +39,7 @@ export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownK
             <thead>
               <tr>
                 <th scope="col">Source</th>
-                <th scope="col">Key, or site id</th>
+                <th scope="col">Key, or site id, ends in</th>
                 <th scope="col" className="right">
                   Count
                 </th>
@@ -50,7 +50,7 @@ export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownK
               {latest.map((each) => (
                 <tr key={each.source}>
                   <th scope="row">{visibleText(each.source)}</th>
-                  <td>{each.hint === null ? 'none' : <code>{visibleText(each.hint)}…</code>}</td>
+                  <td>{each.hint === null ? 'none' : <code>…{visibleText(each.hint)}</code>}</td>
                   <td className="number right">{countText(each.count)}</td>
                   <td className="number">
                     <Time atMs={Date.parse(each.last_at)} isWhole />

@@ -79,7 +79,7 @@ export interface UnknownKeys {
   /** By kind of call, the latest first. */
   readonly latest: readonly {
     readonly source: string;
-    /** The first characters of the last key, or site id; null if no call had one. */
+    /** The last characters of the last key, or site id; null if no call had one. */
     readonly hint: string | null;
     readonly count: number;
     readonly lastAt: Date;

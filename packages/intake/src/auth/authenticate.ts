@@ -163,12 +163,16 @@ export class KeyRing {
 const HINT_LENGTH = 4;
 
 /**
- * The first characters of the user of a Basic header, or of a Bearer token. They are of a write key or a site id.
- * `undefined` if the header has neither.
+ * The last characters of a write key or a site id. The list of keys shows the same ones (`platform/src/secrets/secrets.ts`),
+ * so that a person can compare them. `undefined` if the text is empty.
  */
+export const endOfKey = (key: string): string | undefined =>
+  key === '' ? undefined : key.slice(-HINT_LENGTH);
+
+/** The same of the user of a Basic header, or of a Bearer token. `undefined` if the header has neither. */
 export function hintOf(header: string): string | undefined {
   const [user = ''] = readBasic(header) ?? readBearer(header) ?? [];
-  return user === '' ? undefined : user.slice(0, HINT_LENGTH);
+  return endOfKey(user);
 }
 
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');

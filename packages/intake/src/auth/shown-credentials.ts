@@ -3,7 +3,7 @@
  *
  * Before: `calls/accept.ts`. After: `authenticate.ts`, which knows the keys.
  */
-import { hintOf, type Authentication, type KeyRing } from './authenticate.ts';
+import { endOfKey, hintOf, type Authentication, type KeyRing } from './authenticate.ts';
 import type { Refusal } from './unauthorized-recorder.ts';
 
 export interface ShownCredentials {
@@ -30,14 +30,10 @@ function writeKeyIn({ body }: ShownCredentials): string {
   return typeof writeKey === 'string' ? writeKey : '';
 }
 
-const HINT_LENGTH = 4;
-
 /** For the log: a mistyped key of a permissive call is answered 200, so its sender does not see the refusal. */
 export function refusalOf(keys: KeyRing, shown: ShownCredentials): Refusal {
-  const hint =
-    shown.authorization === ''
-      ? writeKeyIn(shown).slice(0, HINT_LENGTH) || undefined
-      : hintOf(shown.authorization);
+  const { authorization } = shown;
+  const hint = authorization === '' ? endOfKey(writeKeyIn(shown)) : hintOf(authorization);
   if (findShown(keys, shown).outcome === 'known') return { reason: 'untested_key', hint };
   return { reason: hint === undefined ? 'missing' : 'not_in_force', hint };
 }

@@ -24,7 +24,7 @@ export type RefusalReason =
 /** One refused authentication, as far as it may be logged. */
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** The first characters of the key, or of the site id. */
+  /** The last characters of the key, or of the site id. */
   readonly hint: string | undefined;
 }
 
@@ -99,7 +99,7 @@ export class UnauthorizedRecorder {
         code: 'authentication_failed',
         field: null,
         message,
-        // The issue of a workspace is without it: there the hint is the site id, or the start of a key in force.
+        // The issue of a workspace is without it: there the hint is the site id, or the end of a key in force.
         ...(environmentId === NO_ENVIRONMENT_ID && hint !== undefined && { sample: hint }),
       },
       source,

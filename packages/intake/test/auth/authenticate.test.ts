@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
+import { newKey } from '@sluice/platform/secrets/secrets';
 import { describe, expect, test } from 'vitest';
-import { KeyRing } from '../../src/auth/authenticate.ts';
+import { hintOf, KeyRing } from '../../src/auth/authenticate.ts';
+import { refusalOf } from '../../src/auth/shown-credentials.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -116,6 +118,21 @@ describe('credentials', () => {
       outcome: 'unknown',
       siteEnvironmentId: undefined,
     });
+  });
+
+  test('the hint of an unknown key has the characters that the list of keys shows, and no others', () => {
+    const { text, hint } = newKey();
+    for (const shown of [
+      { authorization: `Bearer ${text}`, body: undefined },
+      { authorization: basic(`${text}:`), body: undefined },
+      { authorization: '', body: { writeKey: text } },
+    ])
+      expect(refusalOf(ring(), { api: 'pipelines', ...shown })).toEqual({
+        reason: 'not_in_force',
+        hint,
+      });
+    expect(hintOf(basic('our-site:secret'))).toBe('site');
+    expect(hintOf(basic(':secret'))).toBeUndefined();
   });
 
   test('URL-safe base64 is understood, with and without padding', () => {

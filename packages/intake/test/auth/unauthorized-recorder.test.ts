@@ -34,7 +34,7 @@ test('an issue of a call without a key has no sample', () => {
 test('a key that is not tested yet is an issue of its workspace that names this reason', () => {
   const recorder = new UnauthorizedRecorder();
   recorder.record('pipelines.track', 7, { reason: 'untested_key', hint: 'newk' });
-  recorder.record('pipelines.track', 7, { reason: 'not_in_force', hint: 'wron' });
+  recorder.record('pipelines.track', 7, { reason: 'not_in_force', hint: 'rong' });
   const issues = recorder.take(1);
   expect(issues).toMatchObject([{ environmentId: 7 }, { environmentId: 7 }]);
   expect(JSON.stringify(issues[0])).toContain('the key is new');

@@ -118,13 +118,13 @@ test('unknown keys are counted by day, and the calls of a kind count while one c
   const YESTERDAY = ['2026-02-28T02:00:00Z', '2026-02-28T23:00:00Z'] as const;
   const TODAY = ['2026-03-01T00:10:00Z', '2026-03-01T11:00:00Z'] as const;
   await insert([0, CODE, 'track.v1.event', 70], OLD, 'old!');
-  await insert([0, CODE, 'pipelines.track', 3], YESTERDAY, 'wron');
+  await insert([0, CODE, 'pipelines.track', 3], YESTERDAY, 'rong');
   await insert([0, CODE, 'pipelines.track', 2], TODAY, null);
   await insert([0, CODE, 'pipelines.page', 1], YESTERDAY, null);
   await insert([world.api.a.environmentId, CODE, 'pipelines.track', 900], TODAY, 'site');
   await insert([0, 'invalid', 'pipelines.track', 900], TODAY, 'else');
   const page = { source: 'pipelines.page', hint: null, count: 1 };
-  const track = { source: 'pipelines.track', hint: 'wron', count: 5 };
+  const track = { source: 'pipelines.track', hint: 'rong', count: 5 };
   const lastAt = { yesterday: '2026-02-28T23:00:00.000Z', today: '2026-03-01T11:00:00.000Z' };
   expect(await readUnknown()).toEqual({
     count: 6,

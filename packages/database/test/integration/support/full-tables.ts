@@ -64,7 +64,7 @@ export async function fillTables(database: Database): Promise<void> {
   // Ten kinds of call with unknown keys a day, for 90 days.
   await sql`
     insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
-    select 0, date '2026-01-01' + n / 10, 'authentication_failed', 'source-' || n % 10, '', 1, now(), now(), 'x', 'wron'
+    select 0, date '2026-01-01' + n / 10, 'authentication_failed', 'source-' || n % 10, '', 1, now(), now(), 'x', 'rong'
     from generate_series(0, 899) n`.execute(database);
   await sql`
     insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)

@@ -32,7 +32,7 @@ test.each([
   expect(count('not_in_force')).toBe(before.wrong + 1);
   expect(intake.unauthorized.takeSummary()?.last).toMatchObject({
     reason: 'not_in_force',
-    hint: 'wron',
+    hint: '-key',
   });
   await send({});
   expect(count('missing')).toBe(before.missing + 1);

@@ -35,7 +35,7 @@ test('the page shows every process and shard, and links a problem to its runbook
   await page.context().close();
 });
 
-test('calls with a mistyped write key are counted on the first page, which leads to the start of the key', async () => {
+test('calls with a mistyped write key are counted on the first page, which leads to the end of the key', async () => {
   const page = await world.demoPage();
   const tile = page.getByRole('link', { name: /with an unknown key in the last/ });
   await tile.getByText('0', { exact: true }).waitFor();
@@ -56,13 +56,16 @@ test('calls with a mistyped write key are counted on the first page, which leads
   // The texts of its cells are read at once, whether it is there or not.
   await row.waitFor();
   expect(await row.getByRole('cell').allInnerTexts()).toEqual([
-    'mist…',
+    '…_key',
     '2',
     expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/),
   ]);
   expect(await page.getByText('mistyped').count()).toBe(0);
   await page.getByRole('link', { name: 'keys of your workspaces' }).click();
   await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();
+  // The demo's keys end like the mistyped one. A site id is shown by its end, too.
+  await page.getByRole('cell', { name: '…_key', exact: true }).first().waitFor();
+  await page.getByRole('cell', { name: '…_key, site id …site', exact: true }).waitFor();
   await page.context().close();
 });
 
