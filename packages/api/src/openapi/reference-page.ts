@@ -18,6 +18,8 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
   readonly additionalProperties?: Schema | boolean;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -219,8 +221,11 @@ function renderExamples(schema: Schema, schemas: Readonly<Record<string, Schema>
     .join('');
 }
 
-/** The alternatives of the value, each by itself. */
-const alternativesOf = (schema: Schema): readonly Schema[] => schema.anyOf ?? [schema];
+/** The alternatives of the value, each by itself. Beside a part with properties they are conditions. */
+function alternativesOf(schema: Schema): readonly Schema[] {
+  const whole = [schema, ...(schema.allOf ?? [])].find(({ properties }) => properties);
+  return whole ? [whole] : (schema.anyOf ?? schema.oneOf ?? [schema]);
+}
 
 const nameIn = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
 
@@ -246,7 +251,9 @@ function typeName(schema: Schema): string {
     const name = escape(nameIn(schema.$ref));
     return `<a href="#schema-${name}">${name}</a>`;
   }
-  if (schema.anyOf) return schema.anyOf.map(typeName).join(' or ');
+  const [whole, ...others] = alternativesOf(schema);
+  if (others.length > 0) return [whole, ...others].map((each) => typeName(each ?? {})).join(' or ');
+  if (schema.allOf) return schema.allOf.map(typeName).join(' and ');
   if (schema.items) return `list of ${typeName(schema.items)}`;
   const types = [schema.type ?? 'any'].flat().join(' or ');
   return escape(schema.format === undefined ? types : `${types} (${schema.format})`);

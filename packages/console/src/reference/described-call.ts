@@ -12,6 +12,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
   readonly minimum?: number;
   readonly maximum?: number;
   readonly minLength?: number;
@@ -95,6 +96,38 @@ export function resolved(schema: Schema | undefined, document: Document): Schema
   return document.components?.schemas?.[name] ?? {};
 }
 
+export interface BodyField {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** The fields of a body, of all of its parts and forms. Of forms, a field is required if each requires it. */
+export function bodyFieldsOf(given: Schema | undefined, document: Document): BodyField[] {
+  const { properties, required = [], allOf, anyOf = [] } = resolved(given, document);
+  if (properties)
+    return Object.entries(properties).map(([name, schema]) => ({
+      name,
+      schema,
+      isRequired: required.includes(name),
+    }));
+  const parts = (allOf ?? anyOf).map((part) => bodyFieldsOf(part, document));
+  const requiring = (name: string) => (part: BodyField[]) =>
+    part.some((field) => field.name === name && field.isRequired);
+  const first = new Map(
+    parts
+      .flat()
+      .toReversed()
+      .map((field) => [field.name, field]),
+  );
+  // In the order of the parts, of which the first has the description.
+  const names = new Set(parts.flat().map(({ name }) => name));
+  return [...names].map((name) => ({
+    ...(first.get(name) as BodyField),
+    isRequired: allOf ? parts.some(requiring(name)) : parts.every(requiring(name)),
+  }));
+}
+
 export const parametersOf = ({ operation }: DescribedCall, document: Document): Parameter[] =>
   (operation.parameters ?? []).map((each) =>
     each.$ref === undefined
@@ -102,9 +135,14 @@ export const parametersOf = ({ operation }: DescribedCall, document: Document): 
       : (document.components?.parameters?.[each.$ref.split('/').at(-1) ?? ''] ?? each),
   );
 
+/** No bound if all numbers of JavaScript that are exact are within. */
+const shownBound = (bound: number | undefined): number | undefined =>
+  bound === undefined || Math.abs(bound) >= Number.MAX_SAFE_INTEGER ? undefined : bound;
+
 /** `integer, 1 to 100` */
 export function boundsText(schema: Schema): string {
-  const { type, format, minimum, maximum, maxLength, maxItems, enum: values, anyOf } = schema;
+  const { type, format, maxLength, maxItems, enum: values, anyOf } = schema;
+  const [minimum, maximum] = [shownBound(schema.minimum), shownBound(schema.maximum)];
   if (values) return values.map(String).join(', ');
   if (anyOf) return anyOf.map((each) => boundsText(each)).join(' or ');
   const types = [type ?? 'any'].flat().join(' or ');

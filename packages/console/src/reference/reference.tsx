@@ -9,6 +9,7 @@ import { visibleText } from '../sentences/visible-text.ts';
 import { SAMPLE_LANGUAGES, type SampleLanguage, sampleOf } from '../sentences/code-samples.ts';
 import {
   authOf,
+  bodyFieldsOf,
   boundsText,
   callsOf,
   type DescribedCall,
@@ -19,7 +20,6 @@ import {
   type Parameter,
   parametersOf,
   resolved,
-  type Schema,
   slugOf,
 } from './described-call.ts';
 import { TryCall } from './try-call.tsx';
@@ -154,19 +154,18 @@ function Body({ call, document }: { readonly call: DescribedCall; readonly docum
   const content = call.operation.requestBody?.content ?? {};
   const [type, described] = Object.entries(content)[0] ?? [];
   if (type === undefined) return null;
-  const schema: Schema = resolved(described?.schema, document);
-  const properties = Object.entries(schema.properties ?? {});
-  if (properties.length === 0) return null;
+  const fields = bodyFieldsOf(described?.schema, document);
+  if (fields.length === 0) return null;
   return (
     <Fields
       title={`Body (${type})`}
-      fields={properties.map(([name, given]) => {
-        const field = resolved(given, document);
+      fields={fields.map(({ name, schema, isRequired }) => {
+        const field = resolved(schema, document);
         return {
           name,
-          isRequired: schema.required?.includes(name) === true,
+          isRequired,
           text: boundsText(field),
-          description: given.description ?? field.description,
+          description: schema.description ?? field.description,
         };
       })}
     />
