@@ -22,14 +22,13 @@ import { handleClientError, handleError, sendProblem } from './http/error-handli
 import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './serving/forwarded-for.ts';
 import { keepAnswers } from './http/idempotency.ts';
+import { BODY_SIZE_BYTES_MAX } from './http/fields.ts';
 import { readFromReplica } from './http/replica-reads.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
 import { registerProbes } from './serving/probes.ts';
 import { endSilentConnections } from './serving/silent-connections.ts';
 import { validatorCompiler } from './http/request-validation.ts';
 
-/** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
-const BODY_SIZE_BYTES_MAX = 64 * 1024;
 /** An email of 254 bytes, each percent-encoded. */
 const PATH_PARAMETER_LENGTH_MAX = 1000;
 const BODY_TIMEOUT_MS = 30_000;

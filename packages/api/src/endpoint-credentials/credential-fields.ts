@@ -42,7 +42,8 @@ export const credentialFields = {
       client_id: text(CLIENT_ID_LENGTH_MAX).min(1),
       client_secret: text(CLIENT_SECRET_LENGTH_MAX)
         .min(1)
-        .refine((secret) => !secret.startsWith(HIDDEN), { error: HINT_REFUSED }),
+        .refine((secret) => !secret.startsWith(HIDDEN), { error: HINT_REFUSED })
+        .meta({ description: 'Not the hint, which is shown in its place.' }),
       client_authentication: clientAuthentication.default('basic'),
       scope: text(SCOPE_LENGTH_MAX).min(1).nullish(),
       audience: text(SCOPE_LENGTH_MAX).min(1).nullish(),

@@ -74,8 +74,8 @@ export const headersInBody = z
       ...{ type: 'string', minLength: 1, maxLength: HEADER_VALUE_LENGTH_MAX },
       pattern: HEADER_VALUE.source,
     },
-    description:
-      'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends. Values are not shown again, so a change names all of them with their values; without `headers` all stay.',
+    propertyNames: { maxLength: HEADER_NAME_LENGTH_MAX, pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
+    description: `Headers that each request carries, such as \`authorization\`; names are kept in lower case. Not those that the service itself sends. Names and values have at most ${HEADERS_LENGTH_MAX} characters together. Values are not shown again, so a change names all of them with their values; without \`headers\` all stay.`,
     maxProperties: HEADER_COUNT_MAX,
   });
 

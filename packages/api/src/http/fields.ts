@@ -18,6 +18,9 @@ export const text = (lengthMax: number) =>
 /** The name of a person, an object or an event, without blanks at its ends as at every other door. */
 export const identifierText = (lengthMax: number) => text(lengthMax).overwrite(trimmed);
 
+/** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
+export const BODY_SIZE_BYTES_MAX = 64 * 1024;
+
 /** An id in a path: a positive int32 in plain digits. */
 export const idInPath = z
   .string()

@@ -26,6 +26,7 @@ import {
 } from './reference-page.ts';
 import { withSharedResponses } from './shared-responses.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { BODY_SIZE_BYTES_MAX } from '../http/fields.ts';
 import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
 
 const DESCRIPTION =
@@ -34,6 +35,7 @@ const DESCRIPTION =
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
   'described are ignored, and refused by the audit log and `GET /v1/deliveries`. Answers may gain fields. ' +
+  `A body of the API has at most ${BODY_SIZE_BYTES_MAX / 1_024} KB, a file apart, and its texts must not hold U+0000 or half of a surrogate pair. ` +
   'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +

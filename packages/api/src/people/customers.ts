@@ -100,7 +100,8 @@ export function registerCustomers(app: ApiServer, { database, now }: CustomerEff
       schema: {
         tags,
         summary: 'Find people by email',
-        description: 'Letter case does not count. The list is empty if there is no such person.',
+        description:
+          'Needs one of `email` and `query`. Letter case does not count. The list is empty if there is no such person.',
         querystring: z.object({
           email: text(FILTER_LENGTH_MAX).min(1).optional(),
           query: identifierText(EMAIL_SIZE_BYTES_MAX).optional().meta({

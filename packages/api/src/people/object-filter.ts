@@ -35,8 +35,7 @@ export const objectFilter = z
     additionalProperties: true,
     minProperties: 1,
     maxProperties: 1,
-    description:
-      'One of `and` or `or` (a list of filters), `not` (one filter), or `object_attribute`: `{field, operator, value, type_id}` with the operator `eq` (compared as text) or `exists`. `object_id` is a field too.',
+    description: `One of \`and\` or \`or\` (a list of filters), \`not\` (one filter), or \`object_attribute\`: \`{field, operator, value, type_id}\` with the operator \`eq\` (compared as text) or \`exists\`. \`object_id\` is a field too. At most ${DEPTH_MAX} levels, ${CONDITION_COUNT_MAX} conditions, and texts of ${TEXT_LENGTH_MAX} characters.`,
   });
 
 class FilterReader {

@@ -11,7 +11,8 @@ export const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
   .min(1)
   .refine((name) => !isLongerThan(name, EVENT_NAME_SIZE_BYTES_MAX), {
     error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
-  });
+  })
+  .meta({ description: `At most ${EVENT_NAME_SIZE_BYTES_MAX} bytes.` });
 
 /** JSON of a schema for the payloads of publishing. Null: no schema. A wrong one is refused with its place. */
 export const eventTypeSchema = z

@@ -78,7 +78,8 @@ const version = z
   .string()
   .regex(/^[1-9]\d{0,9}$/, 'must be a positive integer')
   .transform(Number)
-  .refine((number) => number <= INTEGER_MAX, { error: `must be at most ${INTEGER_MAX}` });
+  .refine((number) => number <= INTEGER_MAX, { error: `must be at most ${INTEGER_MAX}` })
+  .meta({ type: 'integer', minimum: 1, maximum: INTEGER_MAX });
 const position = z
   .tuple([z.string().min(1).max(EVENT_NAME_SIZE_BYTES_MAX)])
   .transform(([name]) => name);
@@ -142,7 +143,7 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
       schema: {
         tags,
         summary: 'Make or change an event type',
-        description: `A new schema is a new version. At most ${EVENT_TYPE_COUNT_MAX} types a workspace.`,
+        description: `A new schema is a new version. At most ${EVENT_TYPE_COUNT_MAX} types a workspace, with schemas of ${EVENT_TYPE_SCHEMAS_LENGTH_MAX / 1_024} KB together.`,
         params,
         body,
         response: {

@@ -89,7 +89,7 @@ export function registerAddons(
         tags: ['billing'],
         summary: 'Add add-ons to the subscription',
         description:
-          'The prorated amount is charged at once to the card on file. The call adds all of them or fails as a whole; poll the status.',
+          'The prorated amount is charged at once to the card on file. The call adds all of them or fails as a whole; poll the status. Two prices of one add-on are refused.',
         params: accountParams,
         body: addonsRequestOf(catalogue),
         response: {

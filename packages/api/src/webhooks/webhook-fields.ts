@@ -66,7 +66,8 @@ export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
   .min(1)
   .refine((id) => !isLongerThan(id, ID_SIZE_BYTES_MAX), {
     error: `must be at most ${ID_SIZE_BYTES_MAX} bytes long`,
-  });
+  })
+  .meta({ description: `At most ${ID_SIZE_BYTES_MAX} bytes.` });
 
 const events = eventTypes.meta({
   items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },

@@ -68,10 +68,13 @@ const attributeFilter = z
       description:
         '`eq`, `in`: equal to one of the values; of a list, one element is. `contains`: a text holds one of them, or a list has an element that is equal to one. `gt`, `gte`, `lt`, `lte`: both sides are numbers, or texts that are numbers. `exists`: there and not null. The others with `not_` are true exactly where these are false, so also where the member is absent.',
     }),
-    values: z.array(filterValue).max(FILTER_VALUE_COUNT_MAX).optional().meta({
-      description:
-        'Compared as text, emails without letter case. Exactly one number for `gt`, `gte`, `lt` and `lte`; no value for `exists` and `not_exists`; at least one value otherwise. Send a number beyond 2^53 as text.',
-    }),
+    values: z
+      .array(filterValue)
+      .max(FILTER_VALUE_COUNT_MAX)
+      .optional()
+      .meta({
+        description: `Compared as text, emails without letter case. Exactly one number for \`gt\`, \`gte\`, \`lt\` and \`lte\`; no value for \`exists\` and \`not_exists\`; at least one value otherwise. Send a number beyond 2^53 as text. At most ${FILTER_VALUES_LENGTH_MAX} characters together.`,
+      }),
   })
   .superRefine(({ operator, values }, context) => {
     const message = whyNotValues(operator, values);
