@@ -45,7 +45,8 @@ type Add = (what: string, value: unknown) => void;
 
 const DEPTH_MAX = 6;
 const INT32_MAX = 2_147_483_647;
-const OTHERS = {
+/** Values of each type. */
+export const OTHERS = {
   ...{ null: null, true: true, 'a text': 'x', 'a number': 3, 'a fraction': 0.5 },
   ...{ 'a list': [], 'an object': {} },
 };

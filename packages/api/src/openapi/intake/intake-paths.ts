@@ -3,7 +3,13 @@
  * Intake reads bodies by hand (for the reason in `domain/src/parsing/parse.ts`), so its calls are described here. Tests
  * send every example to an intake and hold the paths to the routes that it serves.
  */
-import type { IntakeCall } from './intake-call.ts';
+import {
+  NESTING_DEPTH_MAX,
+  PIPELINES_REQUEST_SIZE_BYTES_MAX,
+  PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+  TRACK_REQUEST_SIZE_BYTES_MAX,
+} from '@sluice/domain/operations/limits';
+import { type IntakeCall, kilobytes } from './intake-call.ts';
 import { INTAKE_FAILURE } from './intake-failure.ts';
 import { object, reference } from './json-schema.ts';
 import { PIPELINES_CALLS } from './pipelines-calls.ts';
@@ -12,14 +18,17 @@ import { PUBLISH_CALL, PUBLISH_SCHEMAS } from './publish-call.ts';
 import { PATH_PARAMETERS, TRACK_CALLS } from './track-calls.ts';
 import { TRACK_SCHEMAS } from './track-schemas.ts';
 
+/** Rules that no single schema has. */
+const VALUES = `Intake measures sizes in bytes of UTF-8, after decompression. It treats a missing value, \`null\` and a blank text alike. It removes blanks at both ends of names and identifiers, and reads a number as an identifier of its digits. Structures have at most ${NESTING_DEPTH_MAX} levels, and numbers the range of a double. Intake reads any \`Content-Type\` as JSON.`;
+
 export const INTAKE_TAGS = [
   {
     name: 'pipelines',
-    description: 'Events of the Pipelines API. Sent to intake, with a write key.',
+    description: `Events of the Pipelines API. Sent to intake, with a write key. ${VALUES}`,
   },
   {
     name: 'track',
-    description: 'Events of the Track API. Sent to intake, with a site id and its key.',
+    description: `Events of the Track API. Sent to intake, with a site id and its key. With \`X-Strict-Mode: 1\` intake refuses a value that it otherwise corrects. ${VALUES}`,
   },
 ];
 
@@ -58,8 +67,8 @@ const STRICT = {
   in: 'header',
   required: false,
   description:
-    '`1` refuses a wrong call with 400. Without it the answer is 200, and the mistakes are in the issues log.',
-  schema: { enum: ['1', 'true'] },
+    '`1` or `true` refuses a wrong call with 400. Otherwise the answer is 200, and the mistakes are in the issues log.',
+  schema: { type: 'string' },
 };
 
 const EMPTY = {
@@ -70,6 +79,9 @@ const problem = (description: string) => ({
   description,
   content: { 'application/json': { schema: INTAKE_FAILURE } },
 });
+const FRAMING = problem(
+  'Its length, `Host` or `Authorization` is given twice or is no such value.',
+);
 const COMMON = {
   429: problem('Too many calls of the workspace. Send it again after `Retry-After` seconds.'),
   431: { description: 'The headers are larger than intake reads. It closes the connection.' },
@@ -121,7 +133,7 @@ function operationOf(call: IntakeCall, api: 'pipelines' | 'track'): object {
     ...(body !== undefined && {
       requestBody: {
         required: true,
-        description: 'Also with `Content-Encoding: gzip` or `deflate`.',
+        description: 'Also with `Content-Encoding: gzip` or `deflate`; others are refused.',
         content: { 'application/json': { schema: reference(body), example } },
       },
     }),
@@ -134,8 +146,7 @@ const STREAM = {
   operationId: 'sendStream',
   tags: ['pipelines'],
   summary: 'Any number of calls in one request',
-  description:
-    'Newline-delimited calls, also with `Content-Encoding`. With a write key each line is a Pipelines call with its `type`, with a site key an operation of Track v2. The answer begins while the lines are read. After `{"line":N,"issues":[…]}` every line up to N is on disk or among the issues. The last line has an `end`.',
+  description: `Newline-delimited calls, also with \`Content-Encoding: gzip\` or \`deflate\`. With a write key each line is a Pipelines call with its \`type\`, of at most ${kilobytes(PIPELINES_REQUEST_SIZE_BYTES_MAX)}, in strict mode ${kilobytes(PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX)}. With a site key it is an operation of Track v2, of at most ${kilobytes(TRACK_REQUEST_SIZE_BYTES_MAX)}. In strict mode the first wrong line ends the stream. The answer begins while the lines are read. After \`{"line":N,"issues":[…]}\` every line up to N is on disk or among the issues. The last line has an \`end\`.`,
   servers: SERVERS,
   security: [{ write_key: [] }, { site_key: [] }],
   parameters: [
@@ -151,7 +162,7 @@ const STREAM = {
       in: 'query',
       required: false,
       description: 'The number of the first line that comes; 1 by default.',
-      schema: { type: 'integer', minimum: 1 },
+      schema: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
     },
     STRICT,
   ],
@@ -169,7 +180,7 @@ const STREAM = {
       description: 'A line of JSON for each group of lines that is on disk.',
       content: { 'application/x-ndjson': { schema: { type: 'string' } } },
     },
-    400: problem('`id` or `line` is wrong.'),
+    400: problem('`id`, `line` or the content encoding is wrong.'),
     401: UNAUTHORIZED,
     ...COMMON,
   },
@@ -187,7 +198,9 @@ const page = (operationId: string, summary: string, description: string, schema:
       description: 'The credentials are in force.',
       content: { 'application/json': { schema } },
     },
+    400: FRAMING,
     401: UNAUTHORIZED,
+    429: { description: 'Of a proxy in front. Intake does not limit this call.' },
     431: COMMON[431],
   },
 });

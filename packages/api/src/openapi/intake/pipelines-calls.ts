@@ -83,7 +83,7 @@ export const PIPELINES_CALLS: readonly IntakeCall[] = [
     path: '/v1/batch',
     operationId: 'batch',
     summary: 'Several calls in one',
-    description: `One call whose items apply in their order. At most ${kilobytes(PIPELINES_BATCH_SIZE_BYTES_MAX)} (\`INTAKE_BATCH_SIZE_BYTES_MAX\`), in strict mode ${kilobytes(PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX)}; an item at most ${kilobytes(PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX)}. \`/v1/import\` takes the same.`,
+    description: `One call whose items apply in their order. At most ${kilobytes(PIPELINES_BATCH_SIZE_BYTES_MAX)} (\`INTAKE_BATCH_SIZE_BYTES_MAX\`), in strict mode ${kilobytes(PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX)}; an item at most ${kilobytes(PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX)}, the part beside the items 64 KB. \`/v1/import\` takes the same.`,
     body: 'PipelinesBatch',
     example: {
       batch: [

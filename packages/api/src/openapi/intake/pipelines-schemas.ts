@@ -1,29 +1,37 @@
 /** Bodies of the Pipelines API, as JSON Schema (`domain/src/pipelines/` reads them). */
-import { PIPELINES_BATCH_COUNT_MAX } from '@sluice/domain/operations/limits';
 import {
+  ATTRIBUTE_COUNT_MAX,
+  EVENT_NAME_SIZE_BYTES_MAX,
+  PIPELINES_BATCH_COUNT_MAX,
+} from '@sluice/domain/operations/limits';
+import { has, where, within } from './conditions.ts';
+import {
+  ADDRESS,
   anonymousId,
   anyObject,
+  emailAttribute,
   EVENT_ID,
   EVENT_NAME,
   identifier,
   ISO_TIME,
   type JsonSchema,
   listOf,
+  notBlank,
   object,
+  objectTypeId,
+  personName,
   reference,
   VIEW_NAME,
 } from './json-schema.ts';
+import { COMMANDS } from './pipelines-commands.ts';
 
-const COMMON = {
+const MEMBERS = {
   userId: {
-    ...identifier('An id or an email. A value in the form of an email is an email.'),
+    ...personName('An id or an email. A value in the form of an email is an email.'),
     type: ['string', 'number', 'null'],
   },
   anonymousId,
-  messageId: EVENT_ID,
   timestamp: ISO_TIME,
-  originalTimestamp: { ...ISO_TIME, description: 'When it happened, by the clock of the sender.' },
-  sentAt: { ...ISO_TIME, description: 'When it was sent, by the clock of the sender.' },
   context: anyObject(
     'The context of the call. `context.device` and, without `traits`, `context.traits` are read.',
   ),
@@ -31,52 +39,129 @@ const COMMON = {
   writeKey: { type: 'string', description: 'In place of the header, as browsers send it.' },
 } satisfies Record<string, JsonSchema>;
 
-/** A person by `userId`, or a visitor by `anonymousId`. */
-const SOMEBODY = {
-  anyOf: [
-    object({ userId: COMMON.userId }, ['userId']),
-    object({ anonymousId: COMMON.anonymousId }, ['anonymousId']),
-  ],
+const SENT_AT = { ...ISO_TIME, description: 'When it was sent, by the clock of the sender.' };
+
+/** Of calls that are kept as events. */
+const OF_EVENTS = {
+  messageId: EVENT_ID,
+  originalTimestamp: { ...ISO_TIME, description: 'When it happened, by the clock of the sender.' },
+  sentAt: SENT_AT,
+};
+/** The other calls take effect when they come, as often as they come. */
+const NOT_READ = { description: 'Taken and not read.' };
+const OF_CHANGES = {
+  messageId: NOT_READ,
+  originalTimestamp: NOT_READ,
+  sentAt: NOT_READ,
+  timestamp: { ...ISO_TIME, description: 'Checked and not used.' },
 };
 
-const IDENTIFY = {
-  traits: anyObject(
-    'Attributes. `email` identifies too. `null` removes one. `unsubscribed`, `created_at` and `createdAt` have their own meaning.',
+const GIVEN = { type: ['string', 'number'], pattern: '\\S' };
+/** A person by `userId`, or a visitor by `anonymousId`. */
+const SOMEBODY = [
+  object({ userId: GIVEN }, ['userId']),
+  object({ anonymousId: GIVEN }, ['anonymousId']),
+];
+const EMAIL_IN_TRAITS = object({ email: notBlank(ADDRESS) }, ['email']);
+
+const properties = anyObject('Of any structure, at most 100 levels deep.');
+
+const TRAITS_OF_PERSON: JsonSchema = {
+  ...anyObject(
+    `Attributes. \`email\` identifies too. \`null\` removes one. \`unsubscribed\`, \`created_at\` and \`createdAt\` have their own meaning. Those beyond ${ATTRIBUTE_COUNT_MAX} are left out, in strict mode refused.`,
   ),
-};
-const TRACK = {
-  event: {
-    ...EVENT_NAME,
-    description:
-      'Commands: `User Deleted`, `User Suppressed`, `User Unsuppressed`, `Device Created or Updated`, `Device Deleted`, `Relationship Deleted`, `Object Deleted`, `Report Delivery Event`.',
+  properties: {
+    id: { ...identifier('An attribute.'), type: ['string', 'number', 'null'] },
+    email: emailAttribute,
+    objectId: {
+      ...identifier('An object of the type `object_type_id`, to relate the person to.'),
+      type: ['string', 'number', 'null'],
+    },
   },
-  properties: anyObject('Of any structure, at most 100 levels deep.'),
+  ...where({
+    anyOf: [{ not: has('objectId') }, { properties: { object_type_id: objectTypeId } }],
+  }),
 };
+
+const TRAITS_OF_OBJECT: JsonSchema = {
+  ...anyObject(
+    'Attributes of the object. `object_type_id` is its type, 1 by default; `relationship_traits` are attributes of the relationship.',
+  ),
+  properties: {
+    object_type_id: objectTypeId,
+    relationship_traits: anyObject('Of the relationship.'),
+  },
+  ...where({ properties: { objectAttributes: { type: ['object', 'null'] } } }),
+};
+
+/** Traits in the context count if the call is without its own. @param own - the condition of its own traits. */
+const inContext = (own: JsonSchema, { properties: members }: JsonSchema): JsonSchema => ({
+  anyOf: [
+    within('traits', { type: 'object', ...own }),
+    { properties: { context: { properties: { traits: { properties: members } } } } },
+  ],
+});
+
 const VIEW = {
   name: VIEW_NAME,
   category: { type: 'string', description: 'Becomes `properties.category` if that is absent.' },
-  properties: anyObject('Of any structure, at most 100 levels deep.'),
-};
-const GROUP = {
-  groupId: identifier('The object.'),
-  traits: anyObject(
-    'Attributes of the object. `object_type_id` is its type, 1 by default; `relationship_traits` are attributes of the relationship.',
-  ),
-};
-const ALIAS = {
-  previousId: identifier(
-    'The person, or the visitor, who becomes part of `userId`. Absent: the `anonymousId` of the call.',
-  ),
+  properties,
 };
 
+interface CallSchema {
+  readonly own: Readonly<Record<string, JsonSchema>>;
+  readonly required: readonly string[];
+  readonly isEvent: boolean;
+  /** One of them must hold: about whom the call is. Absent: an object alone is enough. */
+  readonly about?: readonly JsonSchema[];
+  readonly conditions?: readonly JsonSchema[];
+}
+
 const CALLS = {
-  identify: { own: IDENTIFY, required: [] },
-  track: { own: TRACK, required: ['event'] },
-  page: { own: VIEW, required: [] },
-  screen: { own: VIEW, required: [] },
-  group: { own: GROUP, required: ['groupId'] },
-  alias: { own: ALIAS, required: ['userId'] },
-} as const;
+  identify: {
+    own: { traits: TRAITS_OF_PERSON },
+    required: [],
+    isEvent: false,
+    about: [
+      ...SOMEBODY,
+      object({ traits: EMAIL_IN_TRAITS }, ['traits']),
+      object({ context: object({ traits: EMAIL_IN_TRAITS }, ['traits']) }, ['context']),
+    ],
+    conditions: [inContext({ minProperties: 1 }, TRAITS_OF_PERSON)],
+  },
+  track: {
+    own: {
+      event: {
+        ...EVENT_NAME,
+        description: `At most ${EVENT_NAME_SIZE_BYTES_MAX} bytes. These names are commands. With \`userId\`: \`User Deleted\`, \`User Suppressed\`, \`User Unsuppressed\`. With \`context.device\`: \`Device Created or Updated\`, \`Device Deleted\`. With \`properties.objectId\`: \`Relationship Deleted\`, \`Object Deleted\`. With \`properties.deliveryId\` and \`properties.metric\`: \`Report Delivery Event\`.`,
+      },
+      properties,
+    },
+    required: ['event'],
+    isEvent: true,
+    about: SOMEBODY,
+    conditions: COMMANDS,
+  },
+  page: { own: VIEW, required: [], isEvent: true, about: SOMEBODY },
+  screen: { own: VIEW, required: [], isEvent: true, about: SOMEBODY },
+  group: {
+    own: { groupId: notBlank(identifier('The object.')), traits: TRAITS_OF_OBJECT },
+    required: ['groupId'],
+    isEvent: false,
+    conditions: [inContext({}, TRAITS_OF_OBJECT)],
+  },
+  alias: {
+    own: {
+      previousId: personName(
+        'The person, or the visitor, who becomes part of `userId`. Required in strict mode. Absent: the `anonymousId` of the call.',
+      ),
+    },
+    required: [],
+    isEvent: false,
+    about: SOMEBODY,
+    conditions: [{ anyOf: [has('previousId'), { allOf: [has('userId'), has('anonymousId')] }] }],
+  },
+} satisfies Record<string, CallSchema>;
 
 const nameOf = (type: string): string => `Pipelines${type.charAt(0).toUpperCase()}${type.slice(1)}`;
 
@@ -87,10 +172,14 @@ const itemOf = (type: keyof typeof CALLS): JsonSchema => ({
 });
 
 function schemaOf(type: keyof typeof CALLS): JsonSchema {
-  const { own, required } = CALLS[type];
-  const call = object({ ...COMMON, ...own }, required);
-  // A group may be of an object alone.
-  return type === 'group' ? call : { allOf: [call, SOMEBODY] };
+  const { own, required, isEvent, about, conditions }: CallSchema = CALLS[type];
+  const members = { ...MEMBERS, ...(isEvent ? OF_EVENTS : OF_CHANGES), ...own };
+  const call = object(members, required);
+  // Forms beside the members would be a union with them in generated types.
+  return {
+    ...(about ? { allOf: [call, { anyOf: about }] } : call),
+    ...(conditions && where(...conditions)),
+  };
 }
 
 const TYPES = Object.keys(CALLS) as (keyof typeof CALLS)[];
@@ -105,8 +194,8 @@ export const PIPELINES_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     {
       batch: listOf(reference('PipelinesItem'), 1, PIPELINES_BATCH_COUNT_MAX),
       context: anyObject('Of every item without a `context`.'),
-      sentAt: COMMON.sentAt,
-      writeKey: COMMON.writeKey,
+      sentAt: SENT_AT,
+      writeKey: MEMBERS.writeKey,
     },
     ['batch'],
   ),

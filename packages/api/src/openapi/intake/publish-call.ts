@@ -19,7 +19,7 @@ import {
 
 const MESSAGE = {
   event_type: EVENT_NAME,
-  payload: anyObject('Sent as it is.'),
+  payload: { ...anyObject('Sent as it is.'), type: 'object' },
   event_id: EVENT_ID,
   application: identifier(
     'The customer of yours that it is for. Only the endpoints of this application receive it.',
@@ -34,6 +34,10 @@ export const PUBLISH_SCHEMAS = {
     { messages: listOf(reference('PublishedMessage'), 1, PUBLISH_COUNT_MAX) },
     ['messages'],
   ),
+  Publication: {
+    description: 'One message, or a list.',
+    anyOf: [reference('PublishedMessage'), reference('PublishedMessages')],
+  },
   PublishResults: object(
     {
       results: {
@@ -58,8 +62,8 @@ export const PUBLISH_CALL: IntakeCall = {
   path: '/v1/publish',
   operationId: 'publish',
   summary: 'Publish messages to webhooks',
-  description: `One message, or at most ${PUBLISH_COUNT_MAX} of them: \`{"messages":[…]}\`. Each is sent once to every webhook that lists \`message\` and whose \`event_names\` and filters fit; a wrong one costs itself alone. At most ${kilobytes(PUBLISH_SIZE_BYTES_MAX)} and ${PUBLISH_VALUE_COUNT_MAX} values, a message at most ${kilobytes(PUBLISH_MESSAGE_SIZE_BYTES_MAX)}.`,
-  body: 'PublishedMessages',
+  description: `One message, or at most ${PUBLISH_COUNT_MAX} of them: \`{"messages":[…]}\`. Each is sent once to every webhook that lists \`message\` and whose \`event_names\` and filters fit; a wrong one costs itself alone. A payload must fit the schema of its event type, and an archived type is refused. At most ${kilobytes(PUBLISH_SIZE_BYTES_MAX)} and ${PUBLISH_VALUE_COUNT_MAX} values, a message at most ${kilobytes(PUBLISH_MESSAGE_SIZE_BYTES_MAX)}.`,
+  body: 'Publication',
   example: {
     messages: [{ event_type: 'invoice.paid', payload: { invoice_id: 'in_1' }, event_id: 'paid-1' }],
   },

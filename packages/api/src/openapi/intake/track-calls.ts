@@ -1,11 +1,13 @@
 /** The calls of the Track API, v1 and v2. */
 import {
+  DEVICE_TOKEN_SIZE_BYTES_MAX,
   TRACK_BATCH_ITEM_SIZE_BYTES_MAX,
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { type IntakeCall, kilobytes } from './intake-call.ts';
-import { identifier } from './json-schema.ts';
+import { exactText, identifier, inPath, notBlank, personName } from './json-schema.ts';
 
 const LIMIT = `At most ${kilobytes(TRACK_REQUEST_SIZE_BYTES_MAX)} after decompression.`;
 
@@ -17,7 +19,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, object>> = Object.fromEntr
       in: 'path',
       required: true,
       description: 'An id, an email, or `cio_` and a svc_id. Percent-encoded.',
-      schema: identifier('Of a person.'),
+      schema: inPath(personName('Of a person.')),
       example: 'ada',
     },
     {
@@ -25,7 +27,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, object>> = Object.fromEntr
       in: 'path',
       required: true,
       description: 'The push token. Percent-encoded.',
-      schema: identifier('Of a device.'),
+      schema: notBlank(exactText(DEVICE_TOKEN_SIZE_BYTES_MAX, 'Of a device.')),
       example: 'token-1',
     },
     {
@@ -33,7 +35,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, object>> = Object.fromEntr
       in: 'path',
       required: true,
       description: 'The form. One that is not known is made.',
-      schema: identifier('Of a form.'),
+      schema: inPath(identifier('Of a form.')),
       example: 'newsletter',
     },
     {
@@ -41,7 +43,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, object>> = Object.fromEntr
       in: 'path',
       required: true,
       description: 'The segment.',
-      schema: { type: 'integer', minimum: 1 },
+      schema: { type: 'integer', minimum: 1, maximum: INTEGER_MAX },
       example: 7,
     },
     {
@@ -49,7 +51,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, object>> = Object.fromEntr
       in: 'path',
       required: true,
       description: 'As the link has it. Percent-encoded.',
-      schema: identifier('Of a delivery.'),
+      schema: inPath(identifier('Of a delivery.')),
       example: 'RPILAgABcRhIBqIAAW==',
     },
   ].map((parameter) => [parameter.name, parameter]),
@@ -116,7 +118,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     operationId: 'trackAnonymousEvent',
     summary: 'Report an event of a visitor',
     description: `Without an \`anonymous_id\` it is an invitation, and \`data.recipient\` is required. ${LIMIT}`,
-    body: 'TrackEvent',
+    body: 'TrackAnonymousEvent',
     example: { name: 'looked', anonymous_id: 'visitor-1', data: { page: 'pricing' } },
   },
   {
@@ -124,7 +126,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/api/v1/merge_customers',
     operationId: 'trackMerge',
     summary: 'Merge two people',
-    description: 'Without an existing primary the call has no effect. A merge cannot be undone.',
+    description: `Without an existing primary the call has no effect. A merge cannot be undone. ${LIMIT}`,
     body: 'TrackMerge',
     example: { primary: { id: 'ada' }, secondary: { email: 'countess@example.com' } },
   },
@@ -147,7 +149,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/api/v1/push/events',
     operationId: 'trackPushEvent',
     summary: 'Report the outcome of a push message',
-    description: 'Of older clients; also at `/push/events`. `metrics` is the newer call.',
+    description: `Of older clients; also at \`/push/events\`. \`metrics\` is the newer call. ${LIMIT}`,
     body: 'TrackPushEvent',
     example: {
       delivery_id: 'RPILAgABcRhIBqIAAW==',
@@ -161,7 +163,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/api/v1/forms/{form_id}/submit',
     operationId: 'trackForm',
     summary: 'A form that somebody sent',
-    description: 'The fields become attributes of the person. A form that is not known is made.',
+    description: `The fields become attributes of the person. A form that is not known is made. ${LIMIT}`,
     body: 'TrackForm',
     example: { data: { email: 'ada@example.com', city: 'London' } },
     answer: 204,
@@ -172,7 +174,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     operationId: action === 'add' ? 'trackAddToSegment' : 'trackRemoveFromSegment',
     summary:
       action === 'add' ? 'Add people to a manual segment' : 'Remove people from a manual segment',
-    description: `Identifiers without a matching person are skipped. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)}.`,
+    description: `Identifiers without a matching person are skipped. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)} and 10000 values.`,
     body: 'TrackSegmentMembers',
     example: { ids: ['ada'] },
     query: [
@@ -190,7 +192,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/unsubscribe/{delivery_id}',
     operationId: 'unsubscribe',
     summary: 'The link in a message that unsubscribes its reader',
-    description: 'The delivery names the person, so no credentials are needed.',
+    description: `The delivery names the person, so no credentials are needed. ${LIMIT}`,
     body: 'TrackUnsubscribe',
     example: { unsubscribe: true },
     isOpen: true,
@@ -214,7 +216,7 @@ export const TRACK_CALLS: readonly IntakeCall[] = [
     path: '/api/v2/batch',
     operationId: 'trackBatch',
     summary: 'Several changes in one call',
-    description: `Items apply in their order; a wrong one costs itself alone and is named in the answer. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)}, an item at most ${kilobytes(TRACK_BATCH_ITEM_SIZE_BYTES_MAX)}. Also at \`/v2/batch\`.`,
+    description: `Items apply in their order; a wrong one costs itself alone and is named in the answer. At most ${kilobytes(TRACK_BATCH_SIZE_BYTES_MAX)}, an item at most ${kilobytes(TRACK_BATCH_ITEM_SIZE_BYTES_MAX)}, the part beside the items 64 KB. Also at \`/v2/batch\`.`,
     body: 'TrackBatch',
     example: {
       batch: [
