@@ -1,5 +1,5 @@
 /**
- * The least pace of a file that is fetched from a customer's URL.
+ * The least pace of a file from a URL.
  *
  * A fetch has one of a worker's few turns. A byte each 50 s is no silence, and would keep the turn for hours. Pure.
  */

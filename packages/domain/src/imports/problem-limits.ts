@@ -1,5 +1,5 @@
 /**
- * Limits for the problems of an import's rows that are kept for its owner.
+ * Limits for the kept problems of an import's rows.
  *
  * They stay for months after the file is deleted, and hold the rows as they came: a row with twenty problems is kept
  * twenty times. Without a bound of bytes a file of wrong rows would stay as a multiple of itself. Pure.

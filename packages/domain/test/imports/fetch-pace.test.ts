@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { afterPiece, FIRST_FETCH_MINUTE, type FetchMinute } from '../../src/imports/fetch-pace.ts';
 
-/** Pieces of one size, each after one wait. @returns the seconds after which the fetch is too slow; undefined: never. */
+/** Pieces of one size, each after one wait. @returns the seconds after which the fetch is too slow, if it ever is. */
 function secondsUntilTooSlow(waitSeconds: number, sizeBytes: number): number | undefined {
   let minute: FetchMinute | undefined = FIRST_FETCH_MINUTE;
   for (let seconds = waitSeconds; seconds <= 7_200; seconds += waitSeconds) {

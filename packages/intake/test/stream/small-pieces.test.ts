@@ -1,4 +1,4 @@
-/** Streams whose bytes have come in small pieces, as from senders of chunks of 200 bytes. */
+/** Streams of small pieces, as from senders of chunks of 200 bytes. */
 import { setImmediate as iteration } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Turns } from '../../src/http/turns.ts';

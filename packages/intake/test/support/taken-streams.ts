@@ -1,4 +1,4 @@
-/** Streams whose bytes have come, taken by a process that a test controls. */
+/** Received streams, taken by a process that a test controls. */
 import { setImmediate as iteration } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';

@@ -1,8 +1,7 @@
 /**
- * Standstills of this process, or of a server that it asks, as a test measures them.
+ * Measured standstills of this process, or of a server.
  *
- * For guarantees of which a standstill is an exception: a test may try again after one that it measured, and after
- * nothing else.
+ * For guarantees of which a standstill is an exception. A test may try again after a measured one alone.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 

@@ -1,4 +1,4 @@
-/** Tests that may try again do so after a standstill that was measured, and three times in all. */
+/** A test tries again after a measured standstill, three times in all. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { repeatIfStalled } from '@sluice/platform/testing/stall-watch';
 import { expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** Chooses the problems of a batch of rows that are kept for the import's owner. Used by `import-rows.ts`. */
+/** Chooses the kept problems of a batch of rows. Used by `import-rows.ts`. */
 import type { ImportProblem } from '@sluice/database/imports/import-problems';
 import { PROBLEM_ROWS_MAX, PROBLEM_ROW_SIZE_BYTES } from '@sluice/domain/imports/problem-limits';
 import { isError } from '@sluice/domain/operations/issue';

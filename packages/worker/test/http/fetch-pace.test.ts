@@ -1,4 +1,4 @@
-/** Files behind URLs whose server sends too little, from real sockets, by the clock of the test. */
+/** Files from slow servers, by the clock of the test. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -23,7 +23,7 @@ import { ADD_MS_MAX } from '../support/broker-world.ts';
 /** Longer than a standstill of a busy machine. */
 const LEASE_MS = 15_000;
 const WAIT = { timeout: 20_000, interval: 10 };
-/** A part of the seconds of a lease, and of those in which an intake is waited for after its end. */
+/** A part of a lease, and of the wait for an intake after the end of its lease. */
 const STALL_MS = 500;
 
 const flush = (id: string): ShardCommitBatch[] => [

@@ -1,4 +1,4 @@
-/** The bound on the problems that the imports of a workspace keep, on a real Postgres. */
+/** The bound on the kept problems of a workspace's imports. */
 import type { ImportKey } from '@sluice/database/imports/imports';
 import { PROBLEMS_SIZE_BYTES_MAX } from '@sluice/domain/imports/problem-limits';
 import { sql } from 'kysely';
@@ -42,7 +42,7 @@ test('in a workspace whose imports have taken the bound, wrong rows are counted 
   expect(await keptCount(key)).toBe(0);
 });
 
-test('the problems of one workspace take nothing from another', async () => {
+test('each workspace has its own space for the problems of imports', async () => {
   await fill(await world.insert({ environmentId: 2 }), PROBLEMS_SIZE_BYTES_MAX);
   const key = await world.upload(FILE);
   await world.run();
