@@ -1,8 +1,10 @@
 /**
- * A clock that hardly moves while a process stands still.
+ * A clock that hardly moves while the machine stands still.
  *
- * For bounds that only the product may break. Each tick asks the processes under test for a trivial answer, such as `/livez` or `select 1`. A tick is 200 ms at
- * most, however late the answers are: a busy machine has stopped one of the processes then.
+ * For bounds that only the product may break. Each tick asks somebody who is no part of the product for a trivial answer:
+ * a bystander, or a server over a connection of the test's own, in which nothing waits for a lock. A tick is 200 ms at
+ * most, however late the answers are. A product that keeps the whole machine from its work makes this clock slow too, so
+ * a test with it also needs a generous bound by the clock on the wall.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 

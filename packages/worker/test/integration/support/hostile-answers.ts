@@ -5,6 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { StallWatch } from '@sluice/platform/testing/stall-watch';
 import { outcomeOf, type HttpOutcome } from '../../../src/http/http-outcome.ts';
 import { answer, type ReceivedRequest } from '../../support/receiver.ts';
 import { HOUR_MS, POLICY } from './lane-world.ts';
@@ -159,9 +160,8 @@ export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [
 ];
 
 /** After a longer one an answer and a deadline may be due together: then either may come first. */
-const STANDSTILL_MS = 50;
-const TICK_MS = 10;
-const TRIES_MAX = 10;
+const STANDSTILL_MS = 200;
+const TRIES_MAX = 3;
 
 /**
  * Sends again if the outcome is a timeout in place of the expected outcome, or the reverse, and this process stood still
@@ -172,31 +172,14 @@ export async function sendSteadily(
   { failure, status }: Pick<HostileAnswer, 'failure' | 'status'>,
 ): Promise<HttpOutcome> {
   for (let tries = 1; ; tries++) {
-    const endWatch = watchStandstill();
-    const outcome = await post();
-    const longestMs = endWatch();
+    const watch = new StallWatch();
+    const outcome = await post().finally(() => watch.stop());
     const found = outcomeOf(outcome);
     const isExpected = found === (failure ?? 'delivered') && outcome.status === status;
     const isByTime = found === 'timeout' || failure === 'timeout';
-    if (isExpected || !isByTime || longestMs < STANDSTILL_MS || tries === TRIES_MAX) return outcome;
+    const isDisturbed = watch.longestMs >= STANDSTILL_MS;
+    if (isExpected || !isByTime || !isDisturbed || tries === TRIES_MAX) return outcome;
   }
-}
-
-/** The returned function ends it. @returns the longest standstill. */
-function watchStandstill(): () => number {
-  let lastMs = performance.now();
-  let longestMs = 0;
-  const look = (): void => {
-    const nowMs = performance.now();
-    longestMs = Math.max(longestMs, nowMs - lastMs);
-    lastMs = nowMs;
-  };
-  const ticking = setInterval(look, TICK_MS);
-  return () => {
-    clearInterval(ticking);
-    look();
-    return longestMs;
-  };
 }
 
 function answerAt(socket: Socket, atMs: number): void {
