@@ -6,7 +6,7 @@
  * `database`). A clock would show less, and would sometimes be wrong.
  */
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 import {
   isNamedByCaller,
@@ -18,45 +18,25 @@ import {
 } from '../support/every-operation.ts';
 import { completion, otherThan, startSignups, type SignupWorld } from '../support/signup-world.ts';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
-import { insertOwned, ownedBody } from '../support/tenant-world.ts';
+import {
+  insertOwned,
+  ownedBody,
+  untilMisuseIsRecorded,
+  untilUseIsRecorded,
+} from '../support/tenant-world.ts';
 
 let api: ApiUnderTest;
 let ownedByB: Readonly<Record<string, string>>;
 beforeAll(async () => {
   api = await startApi();
   ownedByB = await insertOwned(api, api.b, 'belongs-to-b');
-  await untilUseIsRecorded();
-  await untilMisuseIsRecorded();
+  // Both are written beside an answer, and must not count among the statements of another.
+  await api.call('GET', `/v1/accounts/${api.a.accountId}`, { key: api.a.token });
+  await untilUseIsRecorded(api, api.a);
+  await api.call('GET', `/v1/accounts/${api.b.accountId}`, { key: api.a.token });
+  await untilMisuseIsRecorded(api);
 });
 afterAll(() => api.close());
-
-/** A token's use is written beside its first answer in a minute, and must not count among the statements of another. */
-async function untilUseIsRecorded(): Promise<void> {
-  await api.call('GET', `/v1/accounts/${api.a.accountId}`, { key: api.a.token });
-  await vi.waitFor(
-    async () => {
-      const { rows } = await sql`
-        select from api_credentials where account_id = ${api.a.accountId} and last_used_at is not null`.execute(
-        api.database,
-      );
-      expect(rows).toHaveLength(1);
-    },
-    { timeout: 30_000, interval: 10 },
-  );
-}
-
-/** The first use of a token on another account in an hour writes an audit entry, also beside the answer. */
-async function untilMisuseIsRecorded(): Promise<void> {
-  await api.call('GET', `/v1/accounts/${api.b.accountId}`, { key: api.a.token });
-  await vi.waitFor(
-    async () => {
-      const { rows } = await sql`
-        select from audit_logs where object_type = 'credential_misuse'`.execute(api.database);
-      expect(rows).toHaveLength(1);
-    },
-    { timeout: 30_000, interval: 10 },
-  );
-}
 
 type Answer = Awaited<ReturnType<ApiUnderTest['call']>>;
 

@@ -183,7 +183,7 @@ export async function insertOwned(
 }
 
 /** The token's use is written beside its first answer in a minute: later, it would change the compared rows. */
-const untilUseIsRecorded = (
+export const untilUseIsRecorded = (
   { database }: Pick<ApiUnderTest, 'database'>,
   { accountId }: Pick<Tenant, 'accountId'>,
 ): Promise<void> =>
@@ -194,6 +194,19 @@ const untilUseIsRecorded = (
         database,
       );
       expect(rows.length).toBeGreaterThan(0);
+    },
+    { timeout: 30_000, interval: 10 },
+  );
+
+/** The first use of a token on another account in an hour writes an audit entry, also beside the answer. */
+export const untilMisuseIsRecorded = ({
+  database,
+}: Pick<ApiUnderTest, 'database'>): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      const { rows } = await sql`
+        select from audit_logs where object_type = 'credential_misuse'`.execute(database);
+      expect(rows).toHaveLength(1);
     },
     { timeout: 30_000, interval: 10 },
   );
