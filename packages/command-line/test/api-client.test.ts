@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createApiClient } from '../src/connection/api-client.ts';
 
 test.each([
@@ -165,12 +165,14 @@ test('the client reports the time of a wait for an answer after two seconds', as
       if (isSlowAsked && waits.length === 2) told.resolve();
     },
   });
-  // A standstill of this process for two seconds would be reported too.
-  await vi.waitFor(async () => {
+  // The server answers at once. If this process stands still for two seconds meanwhile, that is rightly reported.
+  for (let tries = 1; ; tries++) {
     waits.length = 0;
+    const startedAtMs = performance.now();
     await api.request('GET', '/v1/quick');
-    expect(waits).toEqual([]);
-  }, 60_000);
+    if (performance.now() - startedAtMs < 2_000 || tries === 3) break;
+  }
+  expect(waits).toEqual([]);
   isSlowAsked = true;
   await api.request('POST', '/v1/slow');
   expect(waits.at(-1)).toBeUndefined();
