@@ -6,7 +6,7 @@
 import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startIntakeUnderTest, type IntakeUnderTest } from '../support/intake-under-test.ts';
-import { openRaw, type RawConnection } from '../support/raw-http.ts';
+import { openRaw, untilClosed } from '../support/raw-http.ts';
 import { callHead, eventsNamed, expectUnharmed } from '../support/unharmed.ts';
 
 let intake: IntakeUnderTest;
@@ -14,12 +14,6 @@ beforeAll(async () => {
   intake = await startIntakeUnderTest();
 });
 afterAll(() => intake.close());
-
-/** In ticks: intake is in this process, and its timers stand still with it. */
-async function untilClosed({ socket }: RawConnection, msMax = 5_000): Promise<void> {
-  await TickClock.pass(20, msMax, () => socket.closed);
-  expect(socket.closed).toBe(true);
-}
 
 const CHUNKED = '2\r\n{}\r\n0\r\n\r\n';
 test('a header of 5 MB is refused and the connection ended', async () => {

@@ -5,14 +5,13 @@
  * (`docs/operations/proxy.md` has the proxy settings that stop these). They must not harm the next caller.
  */
 import { once } from 'node:events';
-import { TickClock } from '@sluice/platform/testing/tick-clock';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,
   startIntakeUnderTest,
   type IntakeUnderTest,
 } from '../support/intake-under-test.ts';
-import { openRaw, type RawConnection } from '../support/raw-http.ts';
+import { openRaw, untilClosed, type RawConnection } from '../support/raw-http.ts';
 import { callHead, eventsNamed, expectUnharmed } from '../support/unharmed.ts';
 
 let intake: IntakeUnderTest;
@@ -33,18 +32,9 @@ const coded = (coding: string): string =>
 const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
 
-/** In ticks, as intake counts (`silent-connections.ts`), which is in this process. */
-async function untilClosed(
-  { socket }: RawConnection,
-  msMax: number,
-  name = '',
-  tickMs = 250,
-): Promise<void> {
-  await TickClock.pass(tickMs, msMax, () => socket.closed);
-  expect(socket.closed, name).toBe(true);
-}
-
-const untilClosedSoon = (raw: RawConnection): Promise<void> => untilClosed(raw, 5_000, '', 20);
+/** As intake counts (`silent-connections.ts`). */
+const untilCut = (raw: RawConnection, msMax: number, name = ''): Promise<void> =>
+  untilClosed(raw, msMax, name, 250);
 
 describe('refused at once, and the connection ended', () => {
   test.each<[string, string, number]>([
@@ -92,7 +82,7 @@ describe('refused at once, and the connection ended', () => {
     const raw = openRaw(intake.port);
     raw.write(Buffer.from(bytes, 'latin1'));
     expect((await raw.answer()).status).toBe(status);
-    await untilClosedSoon(raw);
+    await untilClosed(raw);
     await expectUnharmed(intake);
   });
 });
@@ -123,7 +113,7 @@ describe('intake cuts requests that it never understands, without an answer or a
       Object.entries(sent).map(async ([name, bytes]) => {
         const raw = openRaw(intake.port);
         raw.write(Buffer.from(bytes, 'latin1'));
-        await untilClosed(raw, msMax, name);
+        await untilCut(raw, msMax, name);
         return [name, raw.text()];
       }),
     );
@@ -144,7 +134,7 @@ describe('intake cuts requests that it never understands, without an answer or a
       const answered = after.text();
       after.write(sized('X-A: b\r\n c'));
       await expectCut({ body: callHead('Content-Length: 9999999999') + BODY }, 35_000);
-      await untilClosedSoon(after);
+      await untilClosed(after);
       expect(after.text()).toBe(answered);
     },
   );
@@ -156,7 +146,7 @@ test('a call that takes longer than a head may is answered, beside silent connec
   await expectUnharmed(intake);
   const silent = [openRaw(intake.port), openRaw(intake.port)];
   // When the first one would be closed too, had it not sent its head.
-  for (const each of silent) await untilClosed(each, 3_500);
+  for (const each of silent) await untilCut(each, 3_500);
   expect(raw.socket.closed).toBe(false);
   raw.write(BODY.slice(5));
   expect((await raw.answer()).status).toBe(200);
@@ -179,7 +169,7 @@ test('a chunk extension or a missing chunk is cut after 3 s, and stores no event
     return raw;
   });
   for (const raw of all) {
-    await untilClosed(raw, 6_000);
+    await untilCut(raw, 6_000);
     expect(raw.text()).toBe('');
   }
   expect(performance.now() - startedAtMs).toBeGreaterThan(2_000);
@@ -194,7 +184,7 @@ test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
     const raw = openRaw(intake.port);
     raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
     raw.write('1\r\n \r\n'.repeat(300_000));
-    await untilClosed(raw, 10_000, '', 20);
+    await untilClosed(raw, 10_000);
     expect(raw.text()).toBe('');
     await expectUnharmed(intake);
     expect(intake.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
@@ -213,7 +203,7 @@ test.each<[string, string]>([
   const answer = await raw.answer();
   expect(answer.status).toBe(200);
   expect(answer.text).toMatch(/^connection: close/im);
-  await untilClosedSoon(raw);
+  await untilClosed(raw);
   await expectUnharmed(intake);
 });
 
@@ -233,7 +223,7 @@ test.each(['GET /livez', 'HEAD /livez', 'OPTIONS /v1/track'])(
       const status =
         index === 1 && !line.startsWith('GET') ? /^HTTP\/1\.1 400/ : /^HTTP\/1\.1 20[04]/;
       await vi.waitFor(() => expect(raw.text()).toMatch(status), 20_000);
-      if (index === 1) await untilClosedSoon(raw);
+      if (index === 1) await untilClosed(raw);
       await expectUnharmed(intake);
       expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
       raw.destroy();

@@ -1,5 +1,7 @@
 /** HTTP as bytes, for requests that no client library would send. */
 import { connect, type Socket } from 'node:net';
+import { TickClock } from '@sluice/platform/testing/tick-clock';
+import { expect } from 'vitest';
 
 export interface RawAnswer {
   /** Undefined if the connection ended without one. */
@@ -57,4 +59,20 @@ export function openRaw(port: number): RawConnection {
       }),
     destroy: () => void socket.destroy(),
   };
+}
+
+/**
+ * In ticks, for an intake in this process: its timers stand still with it.
+ *
+ * @param name - of the connection, in the error.
+ * @param tickMs - intake's own where it counts ticks (`silent-connections.ts`).
+ */
+export async function untilClosed(
+  { socket }: RawConnection,
+  msMax = 5_000,
+  name = '',
+  tickMs = 20,
+): Promise<void> {
+  await TickClock.pass(tickMs, msMax, () => socket.closed);
+  expect(socket.closed, name).toBe(true);
 }
