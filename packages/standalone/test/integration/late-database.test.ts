@@ -16,6 +16,7 @@ import { migrate } from '@sluice/database/schema/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { findFreePort } from '@sluice/platform/testing/free-port';
+import { isOfAWait } from '@sluice/platform/testing/lines-of-a-wait';
 import {
   beginServiceUnderTest,
   runProgramUnderTest,
@@ -242,9 +243,8 @@ test.each(SERVICES)(
       const lines = ended.output
         .trim()
         .split('\n')
-        .map((line) => JSON.parse(line) as { msg: string })
-        // Of a process that stood still during its first question.
-        .filter(({ msg }) => !IS_AWAY.test(msg));
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+        .filter((line) => !isOfAWait(line));
       expect(lines).toMatchObject([{ level: 60, code, msg: expect.stringMatching(message) }]);
     }
   },

@@ -9,6 +9,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { ErrorCode } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
+import { isOfAWait } from '@sluice/platform/testing/lines-of-a-wait';
 import {
   runProgramUnderTest,
   TEST_SEALING_KEYS,
@@ -19,8 +20,6 @@ import { expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const TEST_TIMEOUT_MS = 120_000;
-/** Lines that come first if Postgres or Redis does not answer in three seconds, as on a busy machine. */
-const OF_A_WAIT = /^(Postgres is (away|there)|Redis cannot be used)\b/;
 
 async function expectFailedStart(
   settings: Record<string, string>,
@@ -38,7 +37,7 @@ async function expectFailedStart(
     .trimEnd()
     .split('\n')
     .map((text) => JSON.parse(text) as Record<string, unknown>)
-    .filter(({ msg }) => !OF_A_WAIT.test(String(msg)));
+    .filter((line) => !isOfAWait(line));
   expect(lines).toEqual([
     expect.objectContaining({ level: 60, code, msg: expect.stringMatching(message) }),
   ]);
