@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
-import { StandstillClock } from '@sluice/platform/testing/standstill-clock';
+import { StallWatch } from '@sluice/platform/testing/stall-watch';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { metric, startOutageWorld, type OutageWorld } from '../support/outage-world.ts';
@@ -154,16 +154,16 @@ test(
       const intake = await world.startIntake({
         INTAKE_PENDING_SIZE_BYTES_MAX: String(PENDING_SIZE_BYTES_MAX),
       });
-      const clock = new StandstillClock();
+      const watch = new StallWatch();
       const startedAtMs = performance.now();
       // 786,432 of its bytes fit: seven bodies; then two of the other workspace.
       const first = await holdBodies(intake, KEYS[0], 9);
       const second = await holdBodies(intake, KEYS[1], 4);
       const status = await track(intake, KEYS[1], 'small');
       const heldMs = performance.now() - startedAtMs;
-      await clock.stop();
+      await watch.stop();
       // uWebSockets.js ends silent bodies itself, after 8 s at the earliest, and a standstill may last for as long.
-      const isTooLate = heldMs > 7_000 && clock.longestStandstillMs > 1_000;
+      const isTooLate = heldMs > 7_000 && watch.longestMs > 1_000;
       await intake.kill('SIGKILL');
       if (isTooLate && tries < TRIES_MAX) continue;
       expect([first, second, status]).toEqual([[503, 503], [503, 503], 200]);
