@@ -7,16 +7,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 const PROGRAM = `
-  const { fsyncSync, mkdtempSync, openSync, rmSync, writeSync } = require('node:fs');
-  const folder = mkdtempSync(require('node:path').join(require('node:os').tmpdir(), 'sluice-test-bystander-'));
-  const file = openSync(folder + '/bytes', 'w');
-  rmSync(folder, { recursive: true });
+  const files = require('fs')
+  const folder = files.mkdtempSync(require('os').tmpdir() + '/sluice-test-bystander-')
+  const file = files.openSync(folder + '/bytes', 'w')
+  files.rmSync(folder, { recursive: true })
   process.on('message', () => {
-    writeSync(file, '.', 0);
-    fsyncSync(file);
-    process.send('done');
-  });
-  process.send('there');`;
+    files.writeSync(file, '.', 0)
+    files.fsyncSync(file)
+    process.send('done')
+  })
+  process.send('there')`;
 
 export interface Bystander {
   /** One question at a time. */
@@ -24,9 +24,9 @@ export interface Bystander {
   end(): void;
 }
 
-/** It ends with this process at the latest. */
-export async function startBystander(): Promise<Bystander> {
-  const child = spawn(process.execPath, ['-e', PROGRAM], {
+/** It ends with this process at the latest. @param nodePath - of Node, as `process.execPath`. */
+export async function startBystander(nodePath: string): Promise<Bystander> {
+  const child = spawn(nodePath, ['-e', PROGRAM], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   await once(child, 'message');

@@ -1,4 +1,4 @@
-/** Lines of a start on a busy machine that say nothing about the start itself. */
+/** Lines of a log that come from a busy machine alone. */
 
 const NOT_IN_TIME = String.raw`.*(?:timeout|timed out|no answer)`;
 const OF_A_WAIT = [

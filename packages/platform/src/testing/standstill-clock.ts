@@ -1,8 +1,8 @@
 /**
  * A clock that hardly moves while the machine stands still.
  *
- * For bounds that only the product may break. Each tick asks somebody who is no part of the product for a trivial answer:
- * a bystander, or a server over a connection of the test's own, in which nothing waits for a lock. A tick is 200 ms at
+ * For bounds that only the product may break. Each tick asks for a trivial answer from outside of the product.
+ * A bystander gives it, or a server over a connection of the test's own, without locks. A tick is 200 ms at
  * most, however late the answers are. A product that keeps the whole machine from its work makes this clock slow too, so
  * a test with it also needs a generous bound by the clock on the wall.
  */

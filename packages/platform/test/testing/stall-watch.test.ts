@@ -5,7 +5,7 @@ import { expect, test, vi } from 'vitest';
 
 const STALL_MS = 100;
 const failing = (during: () => unknown) =>
-  vi.fn(async () => {
+  vi.fn<() => Promise<never>>(async () => {
     await during();
     throw new Error('failed');
   });
@@ -31,7 +31,7 @@ test('a failure after a standstill of this process, or of a server that is asked
 });
 
 test('a try that succeeds is the last one', async () => {
-  const attempt = vi.fn(async (tries: number) => {
+  const attempt = vi.fn<(tries: number) => Promise<number>>(async (tries) => {
     block();
     if (tries === 1) throw new Error('failed');
     return tries;

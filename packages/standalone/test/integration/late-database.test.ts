@@ -197,9 +197,9 @@ test.each(SERVICES)(
   '%s ends at once and with 0 when it is stopped while it waits, whether it is refused or not even answered',
   async (service) => {
     const refused = await begin(service, `postgres://sluice@127.0.0.1:1/sluice`, SHORT_STOP);
-    const expectStopAtOnce = async ({ kill, logs }: typeof refused): Promise<void> => {
+    const expectStopAtOnce = async (process: typeof refused): Promise<void> => {
       const clock = new TickClock(50);
-      expect(await kill('SIGTERM'), JSON.stringify(logs)).toBe(0);
+      expect(await process.kill('SIGTERM'), JSON.stringify(process.logs)).toBe(0);
       clock.stop();
       expect(clock.nowMs).toBeLessThan(AT_ONCE_MS_MAX);
     };

@@ -44,7 +44,7 @@ interface SteadyAnswer extends Awaited<ReturnType<typeof send>> {
 
 /** Sends one after another. */
 async function sendInTurn(intake: ServiceUnderTest, events: readonly string[]) {
-  const bystander = await startBystander();
+  const bystander = await startBystander(process.execPath);
   const clock = new StandstillClock(() => bystander.ask());
   const answers: SteadyAnswer[] = [];
   try {

@@ -124,7 +124,7 @@ test(
 );
 
 /**
- * Begins so many bodies of 100 KB of one workspace. Those that intake keeps wait for their rest. Calls that it answers
+ * Begins so many bodies of 100 KB of one workspace. A body that intake keeps waits for its rest. Calls that it answers
  * meanwhile show that it has had the time to refuse the others, on a machine that stood still too.
  *
  * @returns the statuses of the others.
@@ -156,7 +156,7 @@ test(
       });
       const watch = new StallWatch();
       const startedAtMs = performance.now();
-      // 786,432 of its bytes fit: seven bodies; then two of the other workspace.
+      // Seven of its bodies fit, in 786,432 bytes. Then two of the other workspace fit.
       const first = await holdBodies(intake, KEYS[0], 9);
       const second = await holdBodies(intake, KEYS[1], 4);
       const status = await track(intake, KEYS[1], 'small');

@@ -65,7 +65,7 @@ export function openRaw(port: number): RawConnection {
  * In ticks, for an intake in this process: its timers stand still with it.
  *
  * @param name - of the connection, in the error.
- * @param tickMs - intake's own where it counts ticks (`silent-connections.ts`).
+ * @param tickMs - intake's own, if it counts ticks (`silent-connections.ts`).
  */
 export async function untilClosed(
   { socket }: RawConnection,

@@ -191,7 +191,11 @@ export function testQueue(
         },
         more,
       );
-      await vi.waitFor(() => expect(order).toEqual(ids), WAIT_MS).finally(() => next.close());
+      try {
+        await vi.waitFor(() => expect(order).toEqual(ids), WAIT_MS);
+      } finally {
+        await next.close();
+      }
     };
     // A batch that the broker did not take back in time waits for the end of its lock.
     await repeatIfStalled(STALL_MS, expectPlaceKept, () => producer.commitBatchCounts());

@@ -118,7 +118,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
         QUEUE_STALLED_AFTER_MS: '4000',
       },
       // Memory is collected on the main thread: other threads may not run on a busy machine while it grows. This changes
-      // who frees what nobody refers to any more. The file or its rows, kept by a worker, would stay and pass the bound.
+      // the thread that frees garbage. The file or its rows, kept by a worker, would stay and pass the bound.
       ['--disable-warning=ExperimentalWarning', '--single-threaded-gc'],
     );
   await holdImport(database, async (held) => {

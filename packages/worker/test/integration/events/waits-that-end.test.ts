@@ -271,7 +271,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       async (tries) => {
         if (tries === 1) return expectAllApplied(world);
         const own = await createShardsWorld(broker);
-        return expectAllApplied(own).finally(() => own.close());
+        onTestFinished(() => own.close());
+        return expectAllApplied(own);
       },
       () => asked.commitBatchCounts(),
     );

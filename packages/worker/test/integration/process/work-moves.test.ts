@@ -63,7 +63,7 @@ test.each(['redis', 'postgres'] as const)(
     // No statement of the product's and of this test is on them, so no lock holds them up.
     const { database: aside } = await createTestDatabase();
     const redis = await connectProducer(testRedisUrl(), 60_000);
-    const bystander = await startBystander();
+    const bystander = await startBystander(process.execPath);
     onTestFinished(() => {
       redis.disconnect();
       bystander.end();
@@ -111,8 +111,8 @@ test.each(['redis', 'postgres'] as const)(
       const movedAtMs = Array.from({ length: SHARD_COUNT }, () => 0);
       const applied = Array.from({ length: SHARD_COUNT }, () => 0);
       let longestMs = 0;
-      await vi
-        .waitFor(async () => {
+      try {
+        await vi.waitFor(async () => {
           const { rows } = await sql<{ shard: number; count: number }>`
           select split_part(event_id, '-', 3)::int as shard, count(*)::int as count
             from event_ids where environment_id = 1 group by 1`.execute(database);
@@ -125,8 +125,10 @@ test.each(['redis', 'postgres'] as const)(
             movedAtMs[shard] = nowMs;
           }
           expect(applied).toEqual(applied.map(() => round));
-        }, WAIT)
-        .finally(() => clock.stop());
+        }, WAIT);
+      } finally {
+        await clock.stop();
+      }
       return longestMs;
     };
 

@@ -173,7 +173,7 @@ export async function sendSteadily(
 ): Promise<HttpOutcome> {
   for (let tries = 1; ; tries++) {
     const watch = new StallWatch();
-    const outcome = await post().finally(() => watch.stop());
+    const outcome = await post().finally(() => void watch.stop());
     const found = outcomeOf(outcome);
     const isExpected = found === (failure ?? 'delivered') && outcome.status === status;
     const isByTime = found === 'timeout' || failure === 'timeout';
