@@ -86,8 +86,23 @@ export function visitorHashOf(environmentId: number): number {
   return keyHashOf(environmentId, '\u0000visitor');
 }
 
+/**
+ * The hash beside a batch's keys if the batch unsubscribes people of the workspace by messages. Such an operation names the
+ * message alone, and a later one about the person names no message. It marks that there is one, as {@link visitorHashOf}.
+ */
+export function unsubscribeHashOf(environmentId: number): number {
+  return keyHashOf(environmentId, '\u0000unsubscribe');
+}
+
+/** The mark of an operation beside its keys; undefined for most. */
+export function markOf(operation: Operation): number | undefined {
+  const { environmentId } = operation;
+  if (operation.type === 'delivery.unsubscribe') return unsubscribeHashOf(environmentId);
+  return mayWriteVisitor(operation) ? visitorHashOf(environmentId) : undefined;
+}
+
 /** True for an operation that can write kept data of a visitor without a person. */
-export function mayWriteVisitor(operation: Operation): boolean {
+function mayWriteVisitor(operation: Operation): boolean {
   const isVisitor = (person: PersonIdentifier): boolean => person.kind === 'anonymous_id';
   switch (operation.type) {
     case 'person.identify':

@@ -9,12 +9,7 @@
  */
 import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
-import {
-  furtherKeysOf,
-  isOrderFree,
-  mayWriteVisitor,
-  visitorHashOf,
-} from '@sluice/domain/operations/operation-keys';
+import { furtherKeysOf, isOrderFree, markOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf, shardKeyOf } from '@sluice/domain/operations/shard';
 import {
   CommitBatchWriter,
@@ -261,6 +256,7 @@ function addKeys({ writer }: CommitBatchPart, operation: Operation, shardHash: n
   const { environmentId } = operation;
   writer.addKey(shardHash);
   for (const key of furtherKeysOf(operation) ?? []) writer.addKey(keyHashOf(environmentId, key));
-  if (mayWriteVisitor(operation)) writer.addKey(visitorHashOf(environmentId));
+  const mark = markOf(operation);
+  if (mark !== undefined) writer.addKey(mark);
   writer.isOrderFree &&= isOrderFree(operation);
 }

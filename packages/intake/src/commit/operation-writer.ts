@@ -7,12 +7,7 @@
  * Before: `calls/accept.ts`, `stream/take-stream.ts`. After: `commit-group.ts`, which copies the bytes.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import {
-  isOrderFree,
-  keysOf,
-  mayWriteVisitor,
-  visitorHashOf,
-} from '@sluice/domain/operations/operation-keys';
+import { isOrderFree, keysOf, markOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
 
@@ -79,7 +74,8 @@ export class OperationWriter {
     this.#sizeBytes += this.#bytes.write(text, this.#sizeBytes);
     this.#ends.push(this.#sizeBytes);
     for (const key of keysOf(operation)) this.#hashes.push(keyHashOf(environmentId, key));
-    if (mayWriteVisitor(operation)) this.#hashes.push(visitorHashOf(environmentId));
+    const mark = markOf(operation);
+    if (mark !== undefined) this.#hashes.push(mark);
     this.#hashEnds.push(this.#hashes.length);
     this.#areOrderFree.push(isOrderFree(operation));
     if (receivedAtMs < this.receivedAtMs) this.receivedAtMs = receivedAtMs;

@@ -9,12 +9,7 @@
  * Before: `queue-commit-batches.ts`. After: `pending-index.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import {
-  isOrderFree,
-  keysOf,
-  mayWriteVisitor,
-  visitorHashOf,
-} from '@sluice/domain/operations/operation-keys';
+import { isOrderFree, keysOf, markOf } from '@sluice/domain/operations/operation-keys';
 import { isKnownFormat, unpackOperation } from '@sluice/domain/operations/packed-event';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 
@@ -39,7 +34,8 @@ export function batchKeysOf({ operations }: Pick<CommitBatch, 'operations'>): Ba
     isAllFree &&= operation !== undefined && isOrderFree(operation);
     if (!operation) continue;
     for (const key of keysOf(operation)) hashes.add(keyHashOf(operation.environmentId, key));
-    if (mayWriteVisitor(operation)) hashes.add(visitorHashOf(operation.environmentId));
+    const mark = markOf(operation);
+    if (mark !== undefined) hashes.add(mark);
   }
   return { keys: Uint32Array.from(hashes), isOrderFree: isAllFree };
 }

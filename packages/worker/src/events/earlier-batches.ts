@@ -20,9 +20,14 @@ import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { environmentOf, type QueuedOperation } from '@sluice/domain/operations/packed-event';
+import {
+  environmentOf,
+  isKnownFormat,
+  unpackOperation,
+  type QueuedOperation,
+} from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { keysOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
+import { keysOf, unsubscribeHashOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
@@ -82,8 +87,45 @@ export async function findEarlierBatches(
     waiting.map(({ batch }) => batch),
     keys,
   );
+  if (!isOrderFree)
+    for (const each of await findUnsubscribes(transaction, pending, waiting, keys)) found.add(each);
   const ids = new Set(held.map(({ batch }) => batch.id));
   return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
+}
+
+/**
+ * Earlier batches that unsubscribe people by messages, if one of the people is among ours. Such a batch is rare, and a
+ * person can have many messages. So its people are looked up, and not our people's messages.
+ *
+ * @param keys - hashes of all names of our people, as signed integers.
+ */
+async function findUnsubscribes(
+  transaction: DatabaseOrTransaction,
+  pending: PendingBatches,
+  waiting: readonly HeldBatch[],
+  keys: ReadonlySet<number>,
+): Promise<readonly PendingBatch[]> {
+  const environmentIds = new Set(
+    waiting.flatMap(({ operations }) => operations.map(({ environmentId }) => environmentId)),
+  );
+  const marked = [
+    ...pending.earlier(
+      waiting.map(({ batch }) => batch),
+      [...environmentIds].map(unsubscribeHashOf),
+    ),
+  ];
+  if (marked.length === 0) return [];
+  const contents = await pending.read(marked);
+  const unsubscribes = contents
+    .flatMap((each) => each?.operations ?? [])
+    .filter(isKnownFormat)
+    .map((queued) => unpackOperation(queued))
+    .filter(({ type }) => type === 'delivery.unsubscribe');
+  const owners = new Set<number>();
+  await addNamesOfOwners(owners, transaction, findStateNeeds(unsubscribes));
+  if ([...owners].some((key) => keys.has(key))) return marked;
+  // Applied, or not queued yet: `readEarlier` finds it out.
+  return marked.filter((_, index) => contents[index] === undefined);
 }
 
 /**
@@ -130,7 +172,9 @@ function marksOf(operations: readonly QueuedOperation[]): ReadonlySet<number> {
   let last: number | undefined;
   for (const operation of operations) {
     const environmentId = environmentOf(operation);
-    if (environmentId !== last) marks.add(visitorHashOf((last = environmentId)) | 0);
+    if (environmentId === last) continue;
+    last = environmentId;
+    marks.add(visitorHashOf(environmentId) | 0).add(unsubscribeHashOf(environmentId) | 0);
   }
   return marks;
 }

@@ -11,9 +11,11 @@ import {
   identify,
   identifyObject,
   merge,
+  metric,
   relate,
   remove,
   track,
+  unsubscribeDelivery,
 } from '@sluice/domain/testing/sample-operations';
 import { svcObjectId } from '@sluice/domain/values/svc-id';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
@@ -66,6 +68,36 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     await world.processToEnd(removal as CommitBatch, pending);
     await world.processToEnd(update as CommitBatch, pending);
     expect(await world.countOf('people', environmentId)).toBe(0);
+  });
+
+  // The click names the message alone, and the later call names no message: the person stayed unsubscribed.
+  test('a person who subscribes again after a click on the link of a message stays subscribed', async () => {
+    const environmentId = world.newEnvironment();
+    const recipient = 'a@x.y';
+    await world.process(
+      inEnvironment(
+        environmentId,
+        identify('id:a', { email: recipient }),
+        identify('id:b'),
+        metric('m', 'delivered', { recipient }),
+      ),
+    );
+    const [click, again, other] = (await world.add([
+      inEnvironment(environmentId, unsubscribeDelivery('m')),
+      inEnvironment(environmentId, identify('id:a', { unsubscribed: false })),
+      inEnvironment(environmentId, identify('id:b', { unsubscribed: false })),
+    ])) as [CommitBatch, CommitBatch, CommitBatch];
+    const pending = world.newPending();
+    expect(await processCommitBatch(world.deps, other, [], pending)).toMatchObject({
+      outcome: 'applied',
+      operations: 1,
+    });
+    await world.processToEnd(again, pending);
+    await world.processToEnd(click, pending);
+    expect(await world.rowsOf('people', environmentId, 'id, unsubscribed')).toEqual([
+      { id: 'a', unsubscribed: false },
+      { id: 'b', unsubscribed: false },
+    ]);
   });
 
   test('a call of more items than one transaction takes of others is applied whole, in the order of its items', async () => {
