@@ -12,7 +12,9 @@ export interface OwnedName {
   readonly key: string;
 }
 
-interface NameRow extends OwnedName {
+interface NameRow extends Omit<OwnedName, 'key'> {
+  /** Null: the person has no identifier. */
+  readonly key: string | null;
   readonly personId: string;
 }
 
@@ -38,7 +40,10 @@ export async function listNamesOfOwners(
       { environmentId, key: svcId(Number(personId)) },
     ]),
   );
-  return [...rows, ...svcIds.values()];
+  const names = rows.flatMap(({ environmentId, key }) =>
+    key === null ? [] : [{ environmentId, key }],
+  );
+  return [...names, ...svcIds.values()];
 }
 
 async function listNamesOfPart(
@@ -72,8 +77,10 @@ async function listNamesOfPart(
         ) as k (environment_id, delivery_id) join message_deliveries d using (environment_id, delivery_id)
        where d.person_id is not null and ${part.isOf('d')}
     )
-    select i.environment_id as "environmentId", i.value as key, i.person_id as "personId"
-      from named join person_identifiers i using (environment_id, person_id)
-     where ${part.isOf('i')}`.execute(database);
+    select named.environment_id as "environmentId", i.value as key, named.person_id as "personId"
+      from named left join person_identifiers i
+        on i.environment_id = named.environment_id and i.person_id = named.person_id and ${part.isOf('i')}`.execute(
+    database,
+  );
   return rows;
 }

@@ -5,7 +5,7 @@
  * Before: `queue-workers.ts`, one a process. After: `worker/src/events/earlier-batches.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { PendingIndex, type PendingBatch } from './pending-index.ts';
+import { PendingIndex, type ForgottenBatches, type PendingBatch } from './pending-index.ts';
 import type { PendingLog } from '../queue/pending-log.ts';
 import type { ReadBatches } from './queue-waiting.ts';
 
@@ -68,6 +68,11 @@ export class PendingBatches {
   /** As {@link PendingIndex.forget}. */
   forget(batches: readonly PendingBatch[]): void {
     this.#index.forget(batches);
+  }
+
+  /** As {@link PendingIndex.watchForgotten}. */
+  watchForgotten(): ForgottenBatches {
+    return this.#index.watchForgotten();
   }
 
   /** As {@link PendingIndex.changed}. */

@@ -22,6 +22,11 @@ export interface PendingBatch extends LoggedBatch {
   readonly otherLogIds: string[];
 }
 
+export interface ForgottenBatches {
+  readonly batches: readonly PendingBatch[];
+  end(): void;
+}
+
 const READ_COUNT = 500;
 
 export class PendingIndex {
@@ -43,6 +48,7 @@ export class PendingIndex {
   readonly #refusedLogIds: string[] = [];
   #reading: Promise<boolean> | undefined;
   readonly #waiters = new Set<() => void>();
+  readonly #forgottenLists = new Set<PendingBatch[]>();
 
   /** @param now - milliseconds, of a clock that is never set. */
   constructor(log: PendingLog, now: () => number) {
@@ -144,6 +150,16 @@ export class PendingIndex {
   /** Forgets here batches that another process applied. That process removes them from the broker's log. */
   forget(batches: readonly PendingBatch[]): void {
     for (const batch of batches) if (this.isPending(batch)) this.#forget(batch);
+  }
+
+  /**
+   * Lists the batches that are forgotten from now on, until `end`. A look-up in Postgres that began before such a batch was
+   * committed has not seen its effect, so the batch still counts as pending for that look-up.
+   */
+  watchForgotten(): ForgottenBatches {
+    const batches: PendingBatch[] = [];
+    this.#forgottenLists.add(batches);
+    return { batches, end: () => void this.#forgottenLists.delete(batches) };
   }
 
   /** Resolves when a batch is forgotten, and after `durationMs` at the latest. */
@@ -260,6 +276,7 @@ export class PendingIndex {
     this.#batches.delete(batch.id);
     this.#ordered.delete(batch);
     if (!this.#unindexed.delete(batch)) this.#removeKeysOf(batch);
+    for (const list of this.#forgottenLists) list.push(batch);
     for (const end of this.#waiters) end();
   }
 

@@ -31,6 +31,7 @@ import { keysOf, unsubscribeHashOf, visitorHashOf } from '@sluice/domain/operati
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
+import { within } from '@sluice/platform/process/within';
 
 /** A batch that is about to be applied. */
 export interface HeldBatch {
@@ -66,6 +67,33 @@ export async function findEarlierBatches(
   );
   if (waiting.length === 0) return [];
   const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
+  const forgotten = pending.watchForgotten();
+  try {
+    const keys = await keysOfHeld(transaction, held, needs);
+    const batches = waiting.map(({ batch }) => batch);
+    // Keys of all for all, the first one's too: it can give one of its names to a person that a later one names, and join people
+    // whom a batch between them names.
+    const found = pending.earlier(batches, keys);
+    if (!isOrderFree)
+      for (const each of await findUnsubscribes(transaction, pending, batches, held, keys))
+        found.add(each);
+    // Applied since the names were looked up, perhaps with another name of one of our people. It is looked at again.
+    const lastPlace = Math.max(...batches.map(({ place }) => place));
+    for (const each of forgotten.batches)
+      if (each.place < lastPlace && each.keys.some((key) => keys.has(key | 0))) found.add(each);
+    const ids = new Set(held.map(({ batch }) => batch.id));
+    return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
+  } finally {
+    forgotten.end();
+  }
+}
+
+/** Hashes of all names of the people and objects of the held batches, as signed integers. */
+async function keysOfHeld(
+  transaction: DatabaseOrTransaction,
+  held: readonly HeldBatch[],
+  needs: StateNeeds,
+): Promise<ReadonlySet<number>> {
   const keys = new Set<number>();
   await addNamesOfOwners(keys, transaction, needs);
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
@@ -81,52 +109,54 @@ export async function findEarlierBatches(
     const marks = marksOf(operations);
     for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
   }
-  // Keys of all for all, the first one's too: it can give one of its names to a person that a later one names, and join people
-  // whom a batch between them names.
-  const found = pending.earlier(
-    waiting.map(({ batch }) => batch),
-    keys,
-  );
-  if (!isOrderFree)
-    for (const each of await findUnsubscribes(transaction, pending, waiting, keys)) found.add(each);
-  const ids = new Set(held.map(({ batch }) => batch.id));
-  return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
+  return keys;
 }
+
+/** Longer than a healthy broker takes. The transaction holds claims meanwhile. */
+const READ_MS_MAX = 5_000;
+
+/** The clicks in batches with a mark: each such batch is read once, however many wait for it. */
+const clicksOf = new WeakMap<PendingBatch, readonly Operation[]>();
 
 /**
  * Earlier batches that unsubscribe people by messages, if one of the people is among ours. Such a batch is rare, and a
  * person can have many messages. So its people are looked up, and not our people's messages.
  *
- * @param keys - hashes of all names of our people, as signed integers.
+ * @param keys - hashes of all names of our people.
  */
 async function findUnsubscribes(
   transaction: DatabaseOrTransaction,
   pending: PendingBatches,
-  waiting: readonly HeldBatch[],
+  batches: readonly PendingBatch[],
+  held: readonly HeldBatch[],
   keys: ReadonlySet<number>,
 ): Promise<readonly PendingBatch[]> {
   const environmentIds = new Set(
-    waiting.flatMap(({ operations }) => operations.map(({ environmentId }) => environmentId)),
+    held.flatMap(({ operations }) => operations.map(({ environmentId }) => environmentId)),
   );
-  const marked = [
-    ...pending.earlier(
-      waiting.map(({ batch }) => batch),
-      [...environmentIds].map(unsubscribeHashOf),
-    ),
-  ];
-  if (marked.length === 0) return [];
-  const contents = await pending.read(marked);
-  const unsubscribes = contents
-    .flatMap((each) => each?.operations ?? [])
+  const marked = [...pending.earlier(batches, [...environmentIds].map(unsubscribeHashOf))];
+  const unread = marked.filter((each) => !clicksOf.has(each));
+  if (unread.length > 0) {
+    const contents = await within(READ_MS_MAX, pending.read(unread));
+    for (const [index, each] of unread.entries()) {
+      const content = contents[index];
+      if (content) clicksOf.set(each, clicksIn(content));
+    }
+  }
+  const owners = new Set<number>();
+  const clicks = marked.flatMap((each) => clicksOf.get(each) ?? []);
+  if (clicks.length > 0) await addNamesOfOwners(owners, transaction, findStateNeeds(clicks));
+  // One of them is enough to wait for all of these few.
+  if ([...owners].some((key) => keys.has(key))) return marked;
+  // Applied, or not queued yet: `readEarlier` finds it out.
+  return marked.filter((each) => !clicksOf.has(each));
+}
+
+const clicksIn = ({ operations }: CommitBatch): readonly Operation[] =>
+  operations
     .filter(isKnownFormat)
     .map((queued) => unpackOperation(queued))
     .filter(({ type }) => type === 'delivery.unsubscribe');
-  const owners = new Set<number>();
-  await addNamesOfOwners(owners, transaction, findStateNeeds(unsubscribes));
-  if ([...owners].some((key) => keys.has(key))) return marked;
-  // Applied, or not queued yet: `readEarlier` finds it out.
-  return marked.filter((_, index) => contents[index] === undefined);
-}
 
 /**
  * Workspaces of the held batches with a visitor's write that was added before one of them and may not be applied yet.

@@ -17,7 +17,7 @@ import {
   track,
   unsubscribeDelivery,
 } from '@sluice/domain/testing/sample-operations';
-import { svcObjectId } from '@sluice/domain/values/svc-id';
+import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import fc from 'fast-check';
@@ -98,6 +98,58 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       { id: 'a', unsubscribed: false },
       { id: 'b', unsubscribed: false },
     ]);
+  });
+
+  test('a later call by svc_id waits for a click, also if the person has no identifier left', async () => {
+    const environmentId = world.newEnvironment();
+    const recipient = 'a@x.y';
+    await world.process(
+      inEnvironment(
+        environmentId,
+        identify('id:a', { email: recipient }),
+        metric('m', 'delivered', { recipient }),
+      ),
+    );
+    const [person] = await world.rowsOf('people', environmentId, 'person_id');
+    const who = `svc_id:${svcId(Number(person?.['person_id']))}`;
+    await world.process(inEnvironment(environmentId, identify(who, { id: null, email: null })));
+    const [click, again] = (await world.add([
+      inEnvironment(environmentId, unsubscribeDelivery('m')),
+      inEnvironment(environmentId, identify(who, { unsubscribed: false })),
+    ])) as [CommitBatch, CommitBatch];
+    const pending = world.newPending();
+    await world.processToEnd(again, pending);
+    await world.processToEnd(click, pending);
+    expect(await world.rowsOf('people', environmentId, 'id, email, unsubscribed')).toEqual([
+      { id: null, email: null, unsubscribed: false },
+    ]);
+  });
+
+  // Its person has another name by then, under which a call between them may be waiting.
+  test('a batch that is applied while the names of people are looked up is looked at again', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(inEnvironment(environmentId, identify('id:a')));
+    const [given, between, removal] = (await world.add([
+      inEnvironment(environmentId, identify('id:a', { email: 'a@x.y' })),
+      inEnvironment(environmentId, track('email:a@x.y', 'bought')),
+      inEnvironment(environmentId, remove('id:a')),
+    ])) as [CommitBatch, CommitBatch, CommitBatch];
+    const pending = world.newPending();
+    const [applied, held] = await Promise.all(
+      [given, removal].map(async ({ id }) => (await pending.find(id)) as PendingBatch),
+    );
+    const operations = inEnvironment(environmentId, remove('id:a'));
+    const looking = findEarlierBatches(
+      world.database,
+      pending,
+      [{ batch: held as PendingBatch, operations }],
+      undefined,
+      false,
+    );
+    pending.forget([applied as PendingBatch]);
+    expect(await looking).toEqual([applied]);
+    for (const batch of [given, between, removal]) await world.processToEnd(batch, pending);
+    expect(await world.countOf('people', environmentId)).toBe(0);
   });
 
   test('a call of more items than one transaction takes of others is applied whole, in the order of its items', async () => {
