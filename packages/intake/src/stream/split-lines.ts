@@ -32,6 +32,11 @@ export class LineSplitter {
     this.#lineNumber = firstLine;
   }
 
+  /** Bytes of the line that the next piece goes on with. */
+  get startedSizeBytes(): number {
+    return this.#startedSizeBytes;
+  }
+
   /** The next piece. Every line of the one before has been taken; it may be overwritten after the last `next`. */
   add(piece: Uint8Array): void {
     this.#piece = piece;

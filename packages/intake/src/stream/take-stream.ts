@@ -167,9 +167,11 @@ class StreamTaker {
     const { environmentId } = this.#request.workspace;
     // Small pieces share a turn: with one each, a stream would get 4 KB in an iteration of the event loop.
     const rest = this.#turn?.isOver() === false ? this.#turn : undefined;
+    // One byte may end a line of 64 KB.
+    const workSizeBytes = splitter.startedSizeBytes + sizeBytes;
     const needsTurn =
-      sizeBytes > SMALL_PIECE_SIZE_BYTES_MAX ||
-      (rest === undefined && !turns.mayWorkAtOnce(sizeBytes));
+      workSizeBytes > SMALL_PIECE_SIZE_BYTES_MAX ||
+      (rest === undefined && !turns.mayWorkAtOnce(workSizeBytes));
     let turn = needsTurn ? await turns.next(environmentId) : rest;
     let lineCount = 0;
     for (; !this.#isDone(); lineCount++) {

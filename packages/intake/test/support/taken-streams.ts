@@ -36,6 +36,9 @@ export function lineOf(sizeBytes: number): string {
   return `${line.replace('""', `"${'x'.repeat(sizeBytes - line.length - 1)}"`)}\n`;
 }
 
+/** Those of an array have come. */
+export type Pieces = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
+
 /**
  * Takes all streams to their ends, each in its pieces.
  *
@@ -44,7 +47,7 @@ export function lineOf(sizeBytes: number): string {
  */
 export async function takeStreams(
   turns: Turns,
-  streams: readonly (readonly Uint8Array[])[],
+  streams: readonly Pieces[],
   onLine: () => void = () => undefined,
 ): Promise<number[]> {
   const counts: number[] = [];
@@ -83,9 +86,7 @@ export async function takeStreams(
   return counts;
 }
 
-async function* arrived(
-  pieces: readonly Uint8Array[],
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* arrived(pieces: Pieces): AsyncGenerator<Uint8Array, void, undefined> {
   await iteration();
   yield* pieces;
 }
