@@ -13,7 +13,7 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
-import { insertImportProblems, sumImportProblems } from '@sluice/database/imports/import-problems';
+import { insertImportProblems } from '@sluice/database/imports/import-problems';
 import {
   advanceImport,
   lockImport,
@@ -32,7 +32,6 @@ import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { AppError } from '@sluice/domain/values/errors';
 import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';
-import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-state';
@@ -49,7 +48,7 @@ import { loadState, SAFEST } from '../events/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { publishRows } from './publish-rows.ts';
-import { hasProblems, keepProblems, type JudgedRow } from './row-problems.ts';
+import { keepProblems, type JudgedRow } from './row-problems.ts';
 import { writeChanges } from '../events/write-changes.ts';
 
 export interface ImportRowsDeps extends Omit<
@@ -84,8 +83,8 @@ export interface ImportInProgress {
   rowsRead: number;
   rowsFailed: number;
   rowsWarned: number;
-  /** Bytes of further problems that it keeps; undefined before the first problem. */
-  problemsSizeBytesLeft?: number | undefined;
+  /** Bytes of further problems that it keeps. */
+  problemsSizeBytesLeft: number;
 }
 
 /** `lost`: another worker has the import, or it was cancelled. The batch was not written. */
@@ -258,15 +257,12 @@ async function writeOnce(
 /** @returns the bytes of problems that the import keeps after these. */
 async function writeProblems(
   transaction: DatabaseOrTransaction,
-  { row, rowsFailed, rowsWarned, problemsSizeBytesLeft: known }: ImportInProgress,
+  { row, rowsFailed, rowsWarned, problemsSizeBytesLeft }: ImportInProgress,
   rows: readonly JudgedRow[],
-): Promise<number | undefined> {
-  if (!hasProblems(rows)) return known;
-  // Only the worker that has the import writes its problems, so it counts them from here on.
-  const left = known ?? problemsCapacity(await sumImportProblems(transaction, row));
-  const kept = keepProblems(rows, { rowsFailed, rowsWarned, sizeBytes: left });
+): Promise<number> {
+  const kept = keepProblems(rows, { rowsFailed, rowsWarned, sizeBytes: problemsSizeBytesLeft });
   await insertImportProblems(transaction, row, kept.problems);
-  return left - kept.sizeBytes;
+  return problemsSizeBytesLeft - kept.sizeBytes;
 }
 
 /**

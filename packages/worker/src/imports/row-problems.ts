@@ -21,9 +21,6 @@ interface KeptProblems {
   readonly sizeBytes: number;
 }
 
-export const hasProblems = (rows: readonly JudgedRow[]): boolean =>
-  rows.some(({ issues }) => issues.length > 0);
-
 /** A problem that does not fit is left out. A smaller one after it may fit. */
 export function keepProblems(rows: readonly JudgedRow[], left: ProblemsLeft): KeptProblems {
   let errorCapacity = PROBLEM_ROWS_MAX - left.rowsFailed;

@@ -9,6 +9,7 @@
  * Before: `api/src/imports/new-imports.ts`, which kept the file, and `reconcile-imports.ts`, which has it run. After:
  * `read-csv.ts`, `import-rows.ts`.
  */
+import { sumImportProblems } from '@sluice/database/imports/import-problems';
 import {
   advanceImport,
   claimImport,
@@ -21,6 +22,7 @@ import {
 } from '@sluice/database/imports/imports';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { readColumns } from '@sluice/domain/imports/import-file';
+import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
 import { UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/imports/import-limits';
 import {
   importRows,
@@ -158,7 +160,12 @@ class ImportRun {
     if (row.columns === null && !(await this.#advance(step))) return undefined;
     const { rowsRead, rowsFailed, rowsWarned } = row;
     const { leaseMs } = this.#deps;
-    return { row, columns, form, leaseMs, nextByte, rowsRead, rowsFailed, rowsWarned };
+    // Only the worker that has the import writes its problems, so it counts them from here on.
+    const problemsSizeBytesLeft = problemsCapacity(
+      await sumImportProblems(this.#deps.database, row),
+    );
+    const counts = { rowsRead, rowsFailed, rowsWarned, problemsSizeBytesLeft };
+    return { row, columns, form, leaseMs, nextByte, ...counts };
   }
 
   /** A file that begins as UTF-8 and goes on otherwise has the declared encoding, if that is another one. */

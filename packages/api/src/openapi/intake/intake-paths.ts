@@ -80,7 +80,7 @@ const problem = (description: string) => ({
   content: { 'application/json': { schema: INTAKE_FAILURE } },
 });
 const FRAMING = problem(
-  'Its length, `Host` or `Authorization` is given twice or is no such value.',
+  'The `Content-Length`, `Host` or `Authorization` header is given twice or is no such value.',
 );
 const COMMON = {
   429: problem('Too many calls of the workspace. Send it again after `Retry-After` seconds.'),
