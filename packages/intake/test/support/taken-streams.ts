@@ -36,7 +36,7 @@ export function lineOf(sizeBytes: number): string {
   return `${line.replace('""', `"${'x'.repeat(sizeBytes - line.length - 1)}"`)}\n`;
 }
 
-/** Those of an array have come. */
+/** The pieces of an array have come. */
 export type Pieces = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
 
 /**

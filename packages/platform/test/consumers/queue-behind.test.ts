@@ -7,7 +7,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/process/logger.ts';
 import { ShardBehind } from '../../src/consumers/queue-behind.ts';
 
-beforeEach(() => void vi.useFakeTimers());
+// A deadline also waits for two turns of the event loop, which are real.
+beforeEach(
+  () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] }),
+);
 afterEach(() => void vi.useRealTimers());
 
 const commitBatchOf = (id: string, operationCount: number): CommitBatch => ({
