@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import type { FlushStage } from '@sluice/platform/queue/staged-flushes';
 import { waitUntilApplied } from './applied-watch.ts';
 import { keysOfOwners } from './earlier-batches.ts';
@@ -61,16 +62,40 @@ export async function waitForAcknowledged(
   }
   const lastPlace = await pending.lastPlace();
   for (;;) {
+    const found = await findAcknowledged(database, pending, operations, lastPlace);
+    let { waiting } = found;
     // Looked up again after each wait: an applied call may have given one of the people another identifier, by which a call
     // behind it names them.
-    const keys = await keysOfOwners(database, operations);
-    let waiting = [...pending.naming(keys, lastPlace)];
-    if (waiting.length === 0) return true;
+    if (waiting.length === 0 && !found.isOld) return true;
     while (waiting.length > 0) {
       const leftMs = Math.max(0, renewAtMs - performance.now());
       await waitUntilApplied(database, pending, waiting, leftMs);
       waiting = waiting.filter((batch) => pending.isPending(batch));
       if (waiting.length > 0 && !(await mayGoOn())) return false;
     }
+  }
+}
+
+/**
+ * Finds the batches up to a place that name the people of the operations, by the names that the people have now.
+ *
+ * @returns the batches that may not be applied yet. `isOld`: one of them was applied during the look-up, so the people may
+ * have other names by now.
+ */
+async function findAcknowledged(
+  database: Database,
+  pending: PendingBatches,
+  operations: readonly Operation[],
+  lastPlace: number,
+): Promise<{ readonly waiting: readonly PendingBatch[]; readonly isOld: boolean }> {
+  const forgotten = pending.watchForgotten();
+  try {
+    const keys = await keysOfOwners(database, operations);
+    const isOld = forgotten.batches.some(
+      (batch) => batch.place <= lastPlace && batch.keys.some((key) => keys.has(key | 0)),
+    );
+    return { waiting: [...pending.naming(keys, lastPlace)], isOld };
+  } finally {
+    forgotten.end();
   }
 }

@@ -9,10 +9,13 @@ import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { writeFlush } from '@sluice/platform/queue/staged-flushes';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import { identify, merge as mergeInto } from '@sluice/domain/testing/sample-operations';
+import { identify, merge as mergeInto, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { AcknowledgedCalls } from '../../../src/events/acknowledged-calls.ts';
+import {
+  waitForAcknowledged,
+  type AcknowledgedCalls,
+} from '../../../src/events/acknowledged-calls.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { ImportsWorld, newId } from '../support/imports-world.ts';
 
@@ -87,6 +90,41 @@ test('rows wait for a queued merge that names their person by an identifier of a
   await running;
   // The merge came first, so the id has no person any more.
   expect(await world.shown(key)).toMatchObject({ rowsImported: 0, rowsFailed: 1 });
+});
+
+test('rows wait for a merge by a name that their person gets while names are looked up', async () => {
+  const other = { id: newId(), operations: [identify('id:kept')] };
+  await processCommitBatch(world.processing(), other, [], undefined);
+  const sets = { id: newId(), operations: [identify('id:late', { email: 'late@x.example' })] };
+  const merge = { id: newId(), operations: [mergeInto('id:kept', 'email:late@x.example')] };
+  await add(sets);
+  await add(merge);
+  // The email is given between the answer of the look-up and the question to the log.
+  const lookUps = new Set<object>();
+  let isGiven = false;
+  const database = world.database.withPlugin({
+    transformQuery({ node, queryId }) {
+      if (JSON.stringify(node).includes('from named left join person_identifiers'))
+        lookUps.add(queryId);
+      return node;
+    },
+    async transformResult({ result, queryId }) {
+      if (isGiven || !lookUps.has(queryId)) return result;
+      isGiven = true;
+      await processCommitBatch(world.processing(), sets, [], pending);
+      return result;
+    },
+  });
+  const rows = [track('id:late', 'bought')];
+  const looks = vi.spyOn(pending, 'changed').mockClear();
+  const bound = { renewIntervalMs: WAIT_MS_MAX, renew: async () => true };
+  const waiting = waitForAcknowledged(database, calls, rows, bound);
+  const looksAgain = vi.waitFor(() => expect(looks).toHaveBeenCalled(), WAIT_MS_MAX);
+  const first = await Promise.race([waiting.then(() => 'ended'), looksAgain.then(() => 'waits')]);
+  expect(first).toBe('waits');
+  expect(isGiven).toBe(true);
+  await processCommitBatch(world.processing(), merge, [], pending);
+  expect(await waiting).toBe(true);
 });
 
 test('the lease of an import whose calls take longer is kept, and calls that come meanwhile are not waited for', async () => {
