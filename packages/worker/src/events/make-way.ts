@@ -26,19 +26,26 @@ export class EarlierFirst extends Error {
   }
 }
 
-/** As many of the batches behind one, from the first on, as need no batch of other shards, by the log alone. */
+/**
+ * As many of the batches behind one, from the first on, as need no batch of other shards, by the log alone.
+ *
+ * A batch that was logged before one ahead of it is left out: together they would be applied in the order of the queue.
+ */
 export async function startOf(
   pending: PendingBatches | undefined,
   { id }: CommitBatch,
   behind: readonly CommitBatch[],
 ): Promise<readonly CommitBatch[]> {
-  if (!pending) return behind;
+  if (!pending || behind.length === 0) return behind;
   const held = new Set([id]);
+  let lastPlace = (await pending.find(id))?.place ?? -1;
   for (const [index, each] of behind.entries()) {
     const batch = await pending.find(each.id);
     const before = batch ? earlierByKeys(pending, batch, each.operations) : [];
-    if (before.some((other) => !held.has(other.id))) return behind.slice(0, index);
+    const isCrossed = batch !== undefined && batch.place < lastPlace;
+    if (isCrossed || before.some((other) => !held.has(other.id))) return behind.slice(0, index);
     held.add(each.id);
+    lastPlace = batch?.place ?? lastPlace;
   }
   return behind;
 }
