@@ -17,6 +17,8 @@ export interface FoundPerson {
   readonly id: string | null;
   readonly email: string | null;
   readonly phone: string | null;
+  /** The svc_id without its prefix; `null` if no call can name it. */
+  readonly svc: string | null;
   /** As text, without identifiers and `unsubscribed`. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly unsubscribed: boolean;
@@ -55,7 +57,7 @@ const sortKeys = (_: string, value: unknown): unknown =>
     ? Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
     : value;
 
-const KINDS = ['id', 'email', 'phone'] as const;
+const KINDS = ['id', 'email', 'phone', 'svc'] as const;
 
 function nameFor(person: Person, kind: (typeof KINDS)[number]): string | null {
   return person.names.find((name) => kindOf(name) === kind)?.slice(kind.length + 1) ?? null;
@@ -67,19 +69,22 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
     id: nameFor(person, 'id'),
     email: nameFor(person, 'email'),
     phone: nameFor(person, 'phone'),
+    svc: nameFor(person, 'svc'),
   }));
   const differences: Difference[] = [];
   const matched = new Set<FoundPerson>();
   const holders = new Map(
     found.flatMap((each) => each.events.map((event) => [event.name, each] as const)),
   );
-  for (const { person, id, email, phone } of expected) {
+  for (const { person, id, email, phone, svc } of expected) {
     const free = found.filter((each) => !matched.has(each));
     const match =
+      // A person can lose every other identifier.
+      free.find((each) => svc !== null && each.svc === svc) ??
       free.find((each) => id !== null && each.id === id) ??
       free.find((each) => email !== null && each.email === email) ??
       free.find((each) => phone !== null && each.phone === phone);
-    const who = id ?? email ?? phone ?? 'nobody';
+    const who = id ?? email ?? phone ?? svc ?? 'nobody';
     if (!match) {
       differences.push({
         kind: 'person lost',
@@ -94,7 +99,7 @@ function compareState({ people }: State, found: readonly FoundPerson[]): readonl
   }
   for (const each of found)
     if (!matched.has(each)) {
-      const who = each.id ?? each.email ?? each.phone ?? 'nobody';
+      const who = each.id ?? each.email ?? each.phone ?? each.svc ?? 'nobody';
       differences.push({ kind: 'person too many', words: `${who} exists, but is not expected` });
     }
   return differences;

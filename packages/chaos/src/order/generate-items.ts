@@ -147,8 +147,12 @@ const WHOLE_PREFERENCES = [
 ];
 const CREATED_AT_FIRST = 1_600_000_000;
 
-/** A call by svc_id may take an email away. */
-const REMOVED_EMAILS = fc.option(fc.constantFrom(null, ''), { freq: 8, nil: undefined });
+const GONE = fc.constantFrom(null, '');
+/** A call by svc_id may take the id and the email away; without both, the svc_id is the person's only name. */
+const REMOVED_IDENTIFIERS = fc.option(fc.record({ id: GONE, email: GONE }, { requiredKeys: [] }), {
+  freq: 4,
+  nil: {},
+});
 
 /** A few attributes with this call's number, a removed one, or `unsubscribed`. */
 export const attributes = fc
@@ -166,7 +170,10 @@ export const attributes = fc
     ),
     isUpdate: fc.option(fc.constant(true), { freq: 12, nil: false }),
     stamp: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 8, nil: undefined }),
-    removed: fc.option(fc.constantFrom('plan', 'city'), { freq: 8, nil: undefined }),
+    removed: fc.option(fc.constantFrom<Body>({ plan: null }, { city: null }, { city: '' }), {
+      freq: 8,
+      nil: undefined,
+    }),
     unsubscribed: fc.option(fc.constantFrom(true, 'TRUE', 1, false, 'no'), {
       freq: 6,
       nil: undefined,
@@ -176,7 +183,7 @@ export const attributes = fc
     const { written, removed, unsubscribed, hasCreatedAt, preference, isUpdate, stamp } = given;
     return {
       ...Object.fromEntries(written.map((name) => [name, number])),
-      ...(removed && { [removed]: null }),
+      ...removed,
       ...(unsubscribed !== undefined && { unsubscribed }),
       ...(hasCreatedAt && { created_at: CREATED_AT_FIRST + number }),
       ...preference,
@@ -188,16 +195,28 @@ export const attributes = fc
 export const sometimes = <Value>(arbitrary: fc.Arbitrary<Value>, freq = 2) =>
   fc.option(arbitrary, { freq, nil: undefined });
 
+/** Browsers send no user id, or null. */
+const NO_USER = fc.constantFrom(undefined, null);
+
 export function pipelinesIdentify({ any, email, anonymous }: Names): fc.Arbitrary<MakeBody> {
   const known = fc.record({
     userId: any,
     email: sometimes(email),
     anonymousId: sometimes(anonymous),
   });
-  const visitor = fc.record({ anonymousId: anonymous, email: sometimes(email, 4) });
+  const visitor = fc.record({
+    userId: NO_USER,
+    anonymousId: anonymous,
+    email: sometimes(email, 4),
+  });
   return fc
     .tuple(
-      fc.oneof({ weight: 3, arbitrary: known }, { weight: 1, arbitrary: visitor }),
+      fc.oneof(
+        { weight: 9, arbitrary: known },
+        { weight: 3, arbitrary: visitor },
+        // The email identifies, as a server without ids sends it.
+        { weight: 1, arbitrary: fc.record({ email }) },
+      ),
       attributes,
       sometimes(OBJECTS, 10),
     )
@@ -225,7 +244,7 @@ const ID_USE = fc.constantFrom('none', 'none', 'own', 'own', 'own', 'repeated');
 export function pipelinesEvent({ any, anonymous }: Names): fc.Arbitrary<MakeBody> {
   const subject = fc.oneof(
     { weight: 4, arbitrary: fc.record({ userId: any }) },
-    { weight: 2, arbitrary: fc.record({ anonymousId: anonymous }) },
+    { weight: 2, arbitrary: fc.record({ userId: NO_USER, anonymousId: anonymous }) },
     { weight: 1, arbitrary: fc.record({ userId: any, anonymousId: anonymous }) },
   );
   return fc
@@ -257,6 +276,15 @@ export const alias = ({ any, anonymous }: Names): fc.Arbitrary<MakeBody> => {
   return fc.tuple(previous, any).map(([ids, userId]) => () => ({ type: 'alias', ...ids, userId }));
 };
 
+/** A visitor's traits by Track v2. */
+export const visitorItem = ({ anonymous }: Names): fc.Arbitrary<MakeBody> =>
+  fc.tuple(anonymous, attributes).map(([anonymous_id, make]) => (number) => ({
+    type: 'person',
+    action: 'identify',
+    identifiers: { anonymous_id },
+    attributes: make(number) as never,
+  }));
+
 export const personItem = ({ id, email, withPhone, anonymous }: Names): fc.Arbitrary<MakeBody> =>
   fc
     .tuple(
@@ -264,7 +292,7 @@ export const personItem = ({ id, email, withPhone, anonymous }: Names): fc.Arbit
       sometimes(email),
       sometimes(id, 3),
       attributes,
-      REMOVED_EMAILS,
+      REMOVED_IDENTIFIERS,
       fc.record({ anonymousId: sometimes(anonymous, 6), related: sometimes(OBJECTS, 10) }),
     )
     .map(([own, otherEmail, otherId, make, removed, { anonymousId, related }]) => (number) => ({
@@ -283,8 +311,8 @@ export const personItem = ({ id, email, withPhone, anonymous }: Names): fc.Arbit
         ...(anonymousId && { anonymous_id: anonymousId }),
         ...make(number),
         ...(!('email' in own) && otherEmail?.includes('@') && { email: otherEmail }),
-        ...('svc_id' in own && removed !== undefined && { email: removed }),
         ...(!('id' in own) && otherId && { id: otherId }),
+        ...('svc_id' in own && removed),
       } as never,
     }));
 

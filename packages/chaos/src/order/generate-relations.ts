@@ -1,6 +1,6 @@
 /** Random groups and relationships of people and visitors. Used by `generate-calls.ts`. */
 import fc from 'fast-check';
-import { OBJECTS, type MakeBody, type Names } from './generate-items.ts';
+import { OBJECTS, sometimes, type MakeBody, type Names } from './generate-items.ts';
 import type { Body } from './model/call.ts';
 
 /** A person, a visitor, or both at once, as browsers send them. */
@@ -27,10 +27,11 @@ export const relationItem = ({ identifiers: known, anonymous }: Names): fc.Arbit
       fc.constantFrom('add_relationships', 'add_relationships', 'delete_relationships'),
       known,
       anonymous.map((each): Body => ({ anonymous_id: each })),
-      OBJECTS,
+      OBJECTS.map(objectOf),
+      // One call may name several.
+      sometimes(fc.tuple(known, OBJECTS.map(objectOf)), 4),
     )
-    .map(([side, action, own, visitor, object_id]) => (number) => {
-      const object = { object_type_id: '1', object_id };
+    .map(([side, action, own, visitor, object, further]) => (number) => {
       const related = action === 'add_relationships' && {
         relationship_attributes: { role: number },
       };
@@ -44,8 +45,16 @@ export const relationItem = ({ identifiers: known, anonymous }: Names): fc.Arbit
         } as never;
       }
       const whom = side === 'anonymous' ? visitor : own;
-      const [identifiers, other] = side === 'person' ? [own, object] : [object, whom];
-      const entry = { identifiers: other, ...related };
-      const type = side === 'person' ? 'person' : 'object';
-      return { type, action, identifiers, svc_relationships: [entry] } as never;
+      const isOfPerson = side === 'person';
+      const [identifiers, other] = isOfPerson ? [own, object] : [object, whom];
+      const others = further ? [other, isOfPerson ? further[1] : further[0]] : [other];
+      const svc_relationships = others.map((each) => ({ identifiers: each, ...related }));
+      return {
+        type: isOfPerson ? 'person' : 'object',
+        action,
+        identifiers,
+        svc_relationships,
+      } as never;
     });
+
+const objectOf = (object_id: string) => ({ object_type_id: '1', object_id });

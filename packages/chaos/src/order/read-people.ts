@@ -4,6 +4,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { listIdentifiers } from '@sluice/database/people/person-identifiers';
 import { svcId as svcIdOf } from '@sluice/domain/values/svc-id';
 import type { FoundPerson } from './compare.ts';
+import { isSvcId, SVC_PREFIX } from './model/call.ts';
 import type { Json, JsonObject } from './model/model-state.ts';
 import { appHeaders, type Client } from './send-calls.ts';
 
@@ -56,15 +57,18 @@ export async function readPeople(
     client.workspace.environmentId,
     names.filter((name) => name.startsWith('+')),
   );
-  for (const name of [...names.filter((each) => !each.startsWith('+')), ...byPhone]) {
-    const isSvcId = byPhone.includes(name);
-    const idType = isSvcId ? 'svc_id' : name.includes('@') ? 'email' : 'id';
+  const learned = names.flatMap((name) => (isSvcId(name) ? name.slice(SVC_PREFIX.length) : []));
+  const bySvcId = new Set([...byPhone, ...learned]);
+  const others = names.filter((name) => !name.startsWith('+') && !isSvcId(name));
+  for (const name of [...others, ...bySvcId]) {
+    const idType = bySvcId.has(name) ? 'svc_id' : name.includes('@') ? 'email' : 'id';
     const path = `/v1/customers/${encodeURIComponent(name)}`;
     const answer = await read(client, `${path}/attributes?id_type=${idType}`);
     if (!answer) continue;
     const customer = answer['customer'] as unknown as Customer;
     const { svc_id: svcId } = customer.identifiers;
-    if (!found.has(svcId)) found.set(svcId, await readPerson(client, customer));
+    if (!found.has(svcId))
+      found.set(svcId, await readPerson(client, customer, learned.includes(svcId)));
   }
   return [...found.values()];
 }
@@ -100,7 +104,12 @@ async function findByPhone(
   );
 }
 
-async function readPerson(client: Client, customer: Customer): Promise<FoundPerson> {
+/** @param isNamed - calls can name the person by svc_id. */
+async function readPerson(
+  client: Client,
+  customer: Customer,
+  isNamed: boolean,
+): Promise<FoundPerson> {
   const { id, email, svc_id: svcId } = customer.identifiers;
   const path = `/v1/customers/${svcId}`;
   const activities = (await readPages(
@@ -122,6 +131,7 @@ async function readPerson(client: Client, customer: Customer): Promise<FoundPers
     // Shown as a call wrote it; letter case does not count.
     email: email?.toLowerCase() ?? null,
     phone: customer.attributes['phone'] ?? null,
+    svc: isNamed ? svcId : null,
     attributes: Object.fromEntries(
       Object.entries(customer.attributes)
         .filter(([name]) => !NOT_ATTRIBUTES.has(name))

@@ -31,6 +31,7 @@ const someone: FoundPerson = {
   id: 'p',
   email: null,
   phone: null,
+  svc: null,
   attributes: {},
   unsubscribed: false,
   devices: {},
@@ -54,6 +55,19 @@ test('a call sent after another’s answer comes after it', () => {
   expect(differences(history, { ...someone, attributes: { a: '1' } })).toEqual([
     'attribute a of p is 1, 2 is expected',
   ]);
+});
+
+test('a person is found under the svc_id, also with no other identifier', () => {
+  const learned = [
+    sent(put('p', { a: 1 }), 1, 2),
+    sent({ api: 'learn', id: 'p', svcId: 'svc_a1' }, 3, 4),
+  ];
+  const found = { ...someone, attributes: { a: '1' } };
+  expect(differences(learned, { ...found, svc: 'a1' })).toEqual([]);
+  expect(differences(learned, { ...found, svc: 'a2' })).toEqual(['svc of p is a2, a1 is expected']);
+  const nameless = [...learned, sent(put('svc_a1', { id: null }), 5, 6)];
+  expect(differences(nameless, { ...found, id: null, svc: 'a1' })).toEqual([]);
+  expect(differences(nameless)).toEqual(['a1 is expected, but is missing']);
 });
 
 test('calls in flight together may take either order', () => {

@@ -25,7 +25,7 @@ test('a sequence has 5 to 200 calls of 1 to 4 senders through 2 intakes', () => 
   );
 });
 
-test('sequences contain calls of visitors, and repeated event ids', () => {
+test('sequences contain calls of visitors, several relationships, and repeated event ids', () => {
   const text = SEEDS.map((seed) => JSON.stringify(sequenceOf(seed))).join(' ');
   for (const part of [
     /"identifiers":\{"anonymous_id":"~a\d"\},"device"/,
@@ -34,6 +34,11 @@ test('sequences contain calls of visitors, and repeated event ids', () => {
     /"anonymousId":"~a\d","traits":\{[^}]*"_timestamp"/,
     /"objectId":"~g\d","relationshipAttributes"/,
     /"svc_subscription_preferences":\{/,
+    /"identifiers":\{"anonymous_id":"~a\d"\},"attributes"/,
+    /"userId":null,"anonymousId":"~a\d"/,
+    /"type":"identify","traits":\{[^}]*"email":"~p\d@/,
+    /"identifiers":\{"svc_id":"\^\d\^"\},"attributes":\{[^}]*"id":(?:null|"")/,
+    /"svc_relationships":\[[^\]]*\},\{"identifiers"/,
     /(?<id>%90000000\d%).*\k<id>/,
   ])
     expect(text).toMatch(part);

@@ -85,7 +85,12 @@ export function nameCalls(
 
 export const prefixOf = (seed: number, run: number): string => `s${seed}r${run}-`;
 
-/** Ids, emails and phone numbers in the calls. */
+export const SVC_PREFIX = 'svc_';
+
+/** True for the svc_id of a person as calls have it; names of members begin like it. */
+export const isSvcId = (text: string): boolean => /^svc_a3[0-9a-f]+$/.test(text);
+
+/** Ids, emails, phone numbers and svc_ids in the calls. */
 export function namesIn(
   calls: readonly (PlannedCall | AnsweredCall)[],
   prefix: string,
@@ -95,7 +100,7 @@ export function namesIn(
     .matchAll(/"([^"]*)"/g);
   const people = [...words]
     .map(([, word]) => word as string)
-    .filter((word) => word.startsWith(`${prefix}p`) || /^\+9\d{13}$/.test(word));
+    .filter((word) => word.startsWith(`${prefix}p`) || /^\+9\d{13}$/.test(word) || isSvcId(word));
   return [...new Set(people)].toSorted();
 }
 
