@@ -12,7 +12,7 @@
  */
 import { setKey, type JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
-import type { OrderPlace } from '../operations/order-place.ts';
+import { LAST_PLACE, type OrderPlace } from '../operations/order-place.ts';
 import {
   leavesOf,
   namesAbove,
@@ -118,12 +118,11 @@ function adoptAttributes(
     for (const [leaf, given] of removedLeaves(person, [name, value], place))
       setKey(patch, leaf, given);
   const noted = changeAttributes(set, operation, person, patch, false, changes);
-  // The visitor's own place, at least: its row was there.
-  const newest = set.newestVisitorPlace(operation.environmentId) ?? '';
   let places = person.row.attributePlaces;
   let newestMs = attributesAtMs;
   for (const [name, { place, timestampMs }] of entries) {
-    places = recordPlaces(places, [name], place, newest);
+    // The newest place of visitors is not loaded for an event or alias, and other visitors may turn out to be the person.
+    places = recordPlaces(places, [name], place, LAST_PLACE);
     if (timestampMs !== undefined) newestMs = Math.max(newestMs ?? 0, timestampMs);
   }
   person.row = { ...person.row, attributePlaces: places, attributesAtMs: newestMs };

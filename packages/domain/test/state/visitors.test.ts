@@ -57,6 +57,21 @@ describe.each(WAYS)('%s', (_, isTogether) => {
     expect(attributesOf('p')).toEqual({ older: 'visitor', newer: 'person', same: 'person' });
   });
 
+  it.each([
+    ['an event', track('id:p', 'seen', { anonymousId: 'z' })],
+    ['an alias', alias('id:p', 'id:z')],
+  ])('the newest trait of three visitors stays, also if it came with %s', (_name, newest) => {
+    apply(
+      identify('anonymous_id:x', { plan: 1 }),
+      identify('anonymous_id:y', { plan: 2 }),
+      identify('anonymous_id:z', { plan: 3 }),
+      track('id:p', 'seen', { anonymousId: 'x' }),
+      newest,
+      identify('id:p', {}, { anonymousId: 'y' }),
+    );
+    expect(attributesOf('p')).toEqual({ plan: 3 });
+  });
+
   it('the traits of two visitors are compared by when they were sent', () => {
     apply(
       identify('anonymous_id:one', { plan: 'first' }),
