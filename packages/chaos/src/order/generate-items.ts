@@ -147,37 +147,38 @@ const WHOLE_PREFERENCES = [
 ];
 const CREATED_AT_FIRST = 1_600_000_000;
 
+/** One in `oneIn` calls has the value. The `freq` of `fc.option` says how rarely a value is absent. */
+export const sometimes = <Value>(
+  arbitrary: fc.Arbitrary<Value>,
+  oneIn = 2,
+): fc.Arbitrary<Value | undefined> =>
+  fc.oneof({ weight: 1, arbitrary }, { weight: oneIn - 1, arbitrary: fc.constant(undefined) });
+
 const GONE = fc.constantFrom(null, '');
 /** A call by svc_id may take the id and the email away; without both, the svc_id is the person's only name. */
-const REMOVED_IDENTIFIERS = fc.option(fc.record({ id: GONE, email: GONE }, { requiredKeys: [] }), {
-  freq: 4,
-  nil: {},
-});
+const REMOVED_IDENTIFIERS = sometimes(
+  fc.record({ id: GONE, email: GONE }, { requiredKeys: [] }),
+  4,
+);
 
 /** A few attributes with this call's number, a removed one, or `unsubscribed`. */
 export const attributes = fc
   .record({
     written: fc.subarray(['plan', 'city', 'step'], { minLength: 0, maxLength: 2 }),
-    hasCreatedAt: fc.option(fc.constant(true), { freq: 10, nil: false }),
-    preference: fc.option(
+    hasCreatedAt: sometimes(fc.constant(true), 10),
+    preference: sometimes(
       fc.oneof(
         fc.boolean().map((value) => ({ [PREFERENCE]: value })),
         fc.constantFrom(...WHOLE_PREFERENCES).map((svc_subscription_preferences) => ({
           svc_subscription_preferences,
         })),
       ),
-      { freq: 10, nil: undefined },
+      10,
     ),
-    isUpdate: fc.option(fc.constant(true), { freq: 12, nil: false }),
-    stamp: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 8, nil: undefined }),
-    removed: fc.option(fc.constantFrom<Body>({ plan: null }, { city: null }, { city: '' }), {
-      freq: 8,
-      nil: undefined,
-    }),
-    unsubscribed: fc.option(fc.constantFrom(true, 'TRUE', 1, false, 'no'), {
-      freq: 6,
-      nil: undefined,
-    }),
+    isUpdate: sometimes(fc.constant(true), 12),
+    stamp: sometimes(fc.integer({ min: 1, max: 5 }), 8),
+    removed: sometimes(fc.constantFrom<Body>({ plan: null }, { city: null }, { city: '' }), 8),
+    unsubscribed: sometimes(fc.constantFrom(true, 'TRUE', 1, false, 'no'), 6),
   })
   .map((given) => (number: number): Body => {
     const { written, removed, unsubscribed, hasCreatedAt, preference, isUpdate, stamp } = given;
@@ -191,9 +192,6 @@ export const attributes = fc
       ...(stamp !== undefined && { _timestamp: CREATED_AT_FIRST + stamp }),
     };
   });
-
-export const sometimes = <Value>(arbitrary: fc.Arbitrary<Value>, freq = 2) =>
-  fc.option(arbitrary, { freq, nil: undefined });
 
 /** Browsers send no user id, or null. */
 const NO_USER = fc.constantFrom(undefined, null);

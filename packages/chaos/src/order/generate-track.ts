@@ -110,7 +110,7 @@ export const form = ({ inForm, anonymous }: Names): fc.Arbitrary<MakeCall> =>
       inForm,
       sometimes(anonymous, 4),
       fc.subarray(['plan', 'city', 'step'], { minLength: 1 }),
-      fc.option(fc.constantFrom('true', 'false'), { freq: 4, nil: undefined }),
+      sometimes(fc.constantFrom('true', 'false'), 4),
     )
     .map(([own, anonymousId, fields, unsubscribed]) => (number) => ({
       api: 'v1',

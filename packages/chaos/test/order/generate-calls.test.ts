@@ -37,11 +37,20 @@ test('sequences contain calls of visitors, several relationships, and repeated e
     /"identifiers":\{"anonymous_id":"~a\d"\},"attributes"/,
     /"userId":null,"anonymousId":"~a\d"/,
     /"type":"identify","traits":\{[^}]*"email":"~p\d@/,
-    /"identifiers":\{"svc_id":"\^\d\^"\},"attributes":\{[^}]*"id":(?:null|"")/,
+    /"identifiers":\{"svc_id":"\^\d\^"\},(?:"svc_relationships":\[.{1,120}\],)?"attributes":\{[^}]*"id":(?:null|"")/,
     /"svc_relationships":\[[^\]]*\},\{"identifiers"/,
     /(?<id>%90000000\d%).*\k<id>/,
   ])
     expect(text).toMatch(part);
+});
+
+// Nearly all had both once, so no identify made a person.
+test('few calls have `_update` or `_timestamp`', () => {
+  const text = SEEDS.map((seed) => JSON.stringify(sequenceOf(seed))).join(' ');
+  const countOf = (part: RegExp) => text.match(part)?.length ?? 0;
+  const callCount = countOf(/"created_at"|"(?:traits|attributes)":\{"(?:plan|city|step)"/g);
+  expect(countOf(/"_update":true/g)).toBeLessThan(callCount / 4);
+  expect(countOf(/"_timestamp"/g)).toBeLessThan(callCount / 3);
 });
 
 test('two runs of a seed share no name and no event id', () => {
