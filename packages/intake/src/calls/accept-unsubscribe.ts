@@ -8,7 +8,8 @@
  * workspace with the same ids does not matter.
  *
  * The only call that asks Postgres. No other call waits for it: few are under way at a time, each has a deadline, and
- * beyond either bound it gets 503. A delivery is known after its first metric was processed.
+ * beyond either bound it gets 503. A delivery is known after its first metric was processed. That metric may have been
+ * acknowledged a moment ago, so an unknown delivery is looked for again for a second.
  *
  * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
  */
@@ -24,11 +25,17 @@ export interface DeliveryLookup {
   /** At least two of them, if there are two. */
   readonly listWorkspacesOfDelivery: (deliveryId: string) => Promise<readonly number[]>;
   readonly hasDelivery: (environmentId: number, deliveryId: string) => Promise<boolean>;
+  /** Milliseconds. */
+  readonly pause: (durationMs: number) => Promise<unknown>;
 }
 
 /** At a millisecond each they keep the pool busy for a tenth of a second; past that it is a flood. */
 const LOOKUP_COUNT_MAX = 100;
 const LOOKUP_DURATION_MS_MAX = 5_000;
+/** A worker that keeps up processes a metric within milliseconds. */
+const LOOKS_AGAIN_AFTER_MS = [20, 80, 200, 700];
+/** A flood of unknown deliveries is answered at once. */
+const WAITING_COUNT_MAX = 100;
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
 
 /** Makes the entrance of all calls: this one finds its workspace by the delivery, the others go to `acceptCall`. */
@@ -37,6 +44,27 @@ export function createAccept(
   lookup: DeliveryLookup,
 ): (submission: Submission, answer: AnswerCall) => void | Promise<void> {
   let lookupCount = 0;
+  let waitingCount = 0;
+  const lookUp = (submission: Submission): Promise<readonly number[]> => {
+    lookupCount++;
+    // Counted until Postgres lets go of it, not until the caller has: it holds its place in the pool.
+    return workspacesOf(deps, lookup, submission).finally(() => lookupCount--);
+  };
+  const lookUpUntilKnown = async (submission: Submission): Promise<readonly number[]> => {
+    let found = await lookUp(submission);
+    if (found.length > 0 || waitingCount >= WAITING_COUNT_MAX) return found;
+    waitingCount++;
+    try {
+      for (const afterMs of LOOKS_AGAIN_AFTER_MS) {
+        await lookup.pause(afterMs);
+        if (lookupCount < LOOKUP_COUNT_MAX) found = await lookUp(submission);
+        if (found.length > 0) break;
+      }
+      return found;
+    } finally {
+      waitingCount--;
+    }
+  };
   return (submission, answer) => {
     if (submission.call.workspaceFrom === 'credentials') {
       return acceptCall(deps, submission, answer);
@@ -54,10 +82,7 @@ export function createAccept(
       answer(OVERLOADED);
       return;
     }
-    lookupCount++;
-    // Counted until Postgres lets go of it, not until the caller has: it holds its place in the pool.
-    const found = workspacesOf(deps, lookup, submission).finally(() => lookupCount--);
-    withinDeadline(found)
+    withinDeadline(lookUpUntilKnown(submission))
       .then((environmentIds) => settle(deps, submission, environmentIds, answer))
       .catch(() => answer(OVERLOADED));
   };

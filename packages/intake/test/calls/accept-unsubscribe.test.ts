@@ -16,8 +16,12 @@ afterEach(() => void vi.useRealTimers());
 const call = routes.find(({ pattern }) => pattern === '/unsubscribe/:delivery')!.call;
 
 /** The use case over a Postgres of the test's own. */
-function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspacesOfDelivery']) {
+function createUnsubscribe(
+  listWorkspacesOfDelivery: DeliveryLookup['listWorkspacesOfDelivery'],
+  pause: () => Promise<void> = () => Promise.resolve(),
+) {
   const committed: Operation[] = [];
+  const pauses: number[] = [];
   const batcher = new Batcher({
     shardCount: 1,
     commit: (commitBatches) => {
@@ -38,7 +42,14 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
       now: () => 1_000,
       newId: () => 'event',
     },
-    { listWorkspacesOfDelivery, hasDelivery: () => Promise.resolve(false) },
+    {
+      listWorkspacesOfDelivery,
+      hasDelivery: () => Promise.resolve(false),
+      pause: (durationMs) => {
+        pauses.push(durationMs);
+        return pause();
+      },
+    },
   );
   const submission: Submission = {
     call,
@@ -49,9 +60,10 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     parameters: ['delivery'],
   };
   const send = () => new Promise<Outcome>((resolve) => void accept(submission, resolve));
-  return { send, committed };
+  return { send, committed, pauses };
 }
 
+const WAIT_MS_MAX = 60_000;
 const OVERLOADED = { outcome: 'overloaded', retryAfterSeconds: 1 };
 
 describe('an unsubscription whose workspace cannot be looked up', () => {
@@ -88,5 +100,36 @@ describe('an unsubscription whose workspace cannot be looked up', () => {
     expect(await send()).toEqual({ outcome: 'accepted' });
     expect(committed).toHaveLength(101);
     expect(committed[0]).toMatchObject({ type: 'delivery.unsubscribe', environmentId: 3 });
+  });
+});
+
+describe('an unsubscription for a delivery that no workspace knows yet', () => {
+  // The metric was acknowledged, and no worker had processed it: the click was refused and lost.
+  test('is taken once the first metric of the message is processed', async () => {
+    const answers = [[], [], [3]];
+    const { send, committed } = createUnsubscribe(() => Promise.resolve(answers.shift() ?? []));
+    expect(await send()).toEqual({ outcome: 'accepted' });
+    expect(committed).toMatchObject([{ type: 'delivery.unsubscribe', environmentId: 3 }]);
+  });
+
+  test('is refused after a second, with any number of looks', async () => {
+    const { send, pauses } = createUnsubscribe(() => Promise.resolve([]));
+    expect(await send()).toMatchObject({ outcome: 'rejected' });
+    expect(pauses.reduce((sum, each) => sum + each, 0)).toBe(1_000);
+  });
+
+  test('is refused at once beside a hundred others that wait', async () => {
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const { send, pauses } = createUnsubscribe(
+      () => Promise.resolve([]),
+      () => gate,
+    );
+    const waiting = Array.from({ length: 100 }, send);
+    await vi.waitUntil(() => pauses.length === 100, WAIT_MS_MAX);
+    expect(await send()).toMatchObject({ outcome: 'rejected' });
+    expect(pauses).toHaveLength(100);
+    release();
+    await Promise.all(waiting);
   });
 });

@@ -129,6 +129,7 @@ export async function startIntakeUnderTest(
     accept: createAccept(deps, {
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
       hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+      pause: (durationMs) => sleep(durationMs),
     }),
     demoHosts: ['demo.example'],
     ownerOf: (authorization) => keys.environmentIdOf(authorization) ?? 0,
