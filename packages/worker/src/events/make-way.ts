@@ -29,7 +29,8 @@ export class EarlierFirst extends Error {
 /**
  * As many of the batches behind one, from the first on, as need no batch of other shards, by the log alone.
  *
- * A batch that was logged before one ahead of it is left out: together they would be applied in the order of the queue.
+ * A batch that was logged before one ahead of it is left out: together they would be applied in the order of the queue. Batches
+ * whose order does not matter may be crossed.
  */
 export async function startOf(
   pending: PendingBatches | undefined,
@@ -38,17 +39,21 @@ export async function startOf(
 ): Promise<readonly CommitBatch[]> {
   if (!pending || behind.length === 0) return behind;
   const held = new Set([id]);
-  let lastPlace = (await pending.find(id))?.place ?? -1;
+  const ahead = [await pending.find(id)];
   for (const [index, each] of behind.entries()) {
     const batch = await pending.find(each.id);
     const before = batch ? earlierByKeys(pending, batch, each.operations) : [];
-    const isCrossed = batch !== undefined && batch.place < lastPlace;
+    const isCrossed = ahead.some((other) => other && batch && areCrossed(other, batch));
     if (isCrossed || before.some((other) => !held.has(other.id))) return behind.slice(0, index);
     held.add(each.id);
-    lastPlace = batch?.place ?? lastPlace;
+    ahead.push(batch);
   }
   return behind;
 }
+
+/** True if the second one comes first, and that matters. */
+const areCrossed = (one: PendingBatch, other: PendingBatch): boolean =>
+  other.place < one.place && !(one.isOrderFree && other.isOrderFree);
 
 /** True if batches of other calls are to be applied with this one. */
 export const isTakingOver = (
