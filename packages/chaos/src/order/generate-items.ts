@@ -147,7 +147,7 @@ const WHOLE_PREFERENCES = [
 ];
 const CREATED_AT_FIRST = 1_600_000_000;
 
-/** One in `oneIn` calls has the value. The `freq` of `fc.option` says how rarely a value is absent. */
+/** One in `oneIn` calls has the value. With `fc.option` and that `freq`, one in so many would lack it. */
 export const sometimes = <Value>(
   arbitrary: fc.Arbitrary<Value>,
   oneIn = 2,

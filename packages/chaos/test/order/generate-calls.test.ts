@@ -44,7 +44,7 @@ test('sequences contain calls of visitors, several relationships, and repeated e
     expect(text).toMatch(part);
 });
 
-// Nearly all had both once, so no identify made a person.
+// Nearly all had both once, so an identify hardly ever made a person.
 test('few calls have `_update` or `_timestamp`', () => {
   const text = SEEDS.map((seed) => JSON.stringify(sequenceOf(seed))).join(' ');
   const countOf = (part: RegExp) => text.match(part)?.length ?? 0;

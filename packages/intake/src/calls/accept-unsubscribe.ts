@@ -8,8 +8,7 @@
  * workspace with the same ids does not matter.
  *
  * The only call that asks Postgres. No other call waits for it: few are under way at a time, each has a deadline, and
- * beyond either bound it gets 503. A delivery is known after its first metric was processed. That metric may have been
- * acknowledged a moment ago, so an unknown delivery is looked for again for a second.
+ * beyond either bound it gets 503. A delivery is known after its first metric was processed.
  *
  * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
  */
@@ -32,7 +31,7 @@ export interface DeliveryLookup {
 /** At a millisecond each they keep the pool busy for a tenth of a second; past that it is a flood. */
 const LOOKUP_COUNT_MAX = 100;
 const LOOKUP_DURATION_MS_MAX = 5_000;
-/** A worker that keeps up processes a metric within milliseconds. */
+/** The first metric may have been acknowledged a moment ago. A worker that keeps up processes it within milliseconds. */
 const LOOKS_AGAIN_AFTER_MS = [20, 80, 200, 700];
 /** A flood of unknown deliveries is answered at once. */
 const WAITING_COUNT_MAX = 100;
