@@ -14,7 +14,7 @@ import { isAbsent } from '@sluice/domain/value-rules/verdict';
 import { z } from 'zod';
 import { environmentOf, isCallerInForce } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures, identifierText } from '../http/fields.ts';
+import { badRequest, commonFailures, identifierText, serverSentEvents } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
 import type { TailPlaces } from './tail-places.ts';
@@ -86,7 +86,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         response: {
           200: {
             description: 'Goes on until the reader ends it, for an hour by default.',
-            content: { 'text/event-stream': { schema: z.string() } },
+            content: serverSentEvents,
           },
           ...badRequest,
           ...commonFailures,

@@ -18,6 +18,13 @@ export const text = (lengthMax: number) =>
 /** The name of a person, an object or an event, without blanks at its ends as at every other door. */
 export const identifierText = (lengthMax: number) => text(lengthMax).overwrite(trimmed);
 
+/** An answer as server-sent events: the schema is of one event, as OpenAPI 3.2 describes streams. */
+export const serverSentEvents = {
+  'text/event-stream': {
+    schema: z.object({ event: z.string().optional(), id: z.string(), data: z.string() }),
+  },
+};
+
 /** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more set their own limit. */
 export const BODY_SIZE_BYTES_MAX = 64 * 1024;
 

@@ -11,7 +11,13 @@ import { environmentOf, isCallerInForce, NOT_IN_FORCE } from '../auth/authentica
 import type { TailPlaces } from '../events/tail-places.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures, missing, problemResponse } from '../http/fields.ts';
+import {
+  badRequest,
+  commonFailures,
+  missing,
+  problemResponse,
+  serverSentEvents,
+} from '../http/fields.ts';
 import { invalidRequest, notFound, PROBLEMS, type Problem } from '../http/problem.ts';
 import { eventText, readCursor, writeCursor } from './feed-cursor.ts';
 import { streamFeed } from './feed-stream.ts';
@@ -119,7 +125,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
             description: 'Events.',
             content: {
               'application/json': { schema: feedPage },
-              'text/event-stream': { schema: z.string() },
+              ...serverSentEvents,
             },
           },
           ...badRequest,

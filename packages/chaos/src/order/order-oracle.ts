@@ -36,6 +36,7 @@ export const orderFleetOf = (hasKills: boolean) =>
     commitDeadlineMs: hasKills ? 400 : 10_000,
     // As installed. A batch that waits for others on a slow machine has not hung.
     hungAfterMs: 60_000,
+    hasFaults: hasKills,
   }) as const;
 /** A round waits until all its calls are applied: the fleet idles at its end. */
 const ROUND_SIZE = 200;
