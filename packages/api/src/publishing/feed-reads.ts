@@ -39,7 +39,8 @@ export const feedName = z
 const LIMIT_MAX = 1_000;
 const LIMIT_DEFAULT = 100;
 const WAIT_SECONDS_MAX = 60;
-const WAIT_SECONDS_DEFAULT = 20;
+/** Some HTTP clients give up after 10 s by default. */
+const WAIT_SECONDS_DEFAULT = 8;
 const CURSOR_LENGTH_MAX = 40;
 /** Of a page's bodies; one that is larger comes alone. */
 const PAGE_SIZE_BYTES_MAX = 4 * 1_024 * 1_024;

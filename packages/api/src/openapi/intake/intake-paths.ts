@@ -173,6 +173,8 @@ const STREAM = {
         schema: { type: 'string' },
         example: '{"type":"track","userId":"ada","event":"Order Completed"}\n',
       },
+      // The type of a stream is not looked at, and many tools cannot send the first one.
+      'text/plain': { schema: { type: 'string' } },
     },
   },
   responses: {
