@@ -55,6 +55,9 @@ export async function calls() {
   const { reporting_webhooks } = await resultOf(api.GET('/v1/reporting_webhooks'));
   const names: string[] = reporting_webhooks.map(({ name }) => name);
   await resultOf(api.POST('/v1/reporting_webhooks', { body: { name: 'n', endpoint: 'https://e', events: ['email_sent'] } }));
+  const ofType = { params: { path: { name: 'paid' } } };
+  await resultOf(api.PUT('/v1/event_types/{name}', { ...ofType, body: { schema: { type: 'object' } } }));
+  await resultOf(api.POST('/v1/event_types/{name}/check', { ...ofType, body: { payload: { total: 100 } } }));
   try {
     // @ts-expect-error no event
     await resultOf(intake.POST('/v1/track', { body: { userId: 'a' } }));

@@ -11,6 +11,7 @@ import {
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { EVENT_SCHEMAS } from './event-schemas.ts';
+import { EVENT_TYPE_NAMES } from './event-type-names.ts';
 import {
   INTAKE_PATHS,
   INTAKE_SCHEMAS,
@@ -147,7 +148,7 @@ function withIntake(document: ApiDocument): ApiDocument {
   for (const [path, methods] of Object.entries(document.paths))
     paths[path] = { ...methods, ...paths[path] };
   const { components } = document;
-  const schemas = { ...INTAKE_SCHEMAS, ...components?.schemas };
+  const schemas = { ...INTAKE_SCHEMAS, ...components?.schemas, ...EVENT_TYPE_NAMES };
   return { ...document, paths, components: { ...components, schemas } };
 }
 

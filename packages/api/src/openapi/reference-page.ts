@@ -39,7 +39,7 @@ interface Parameter {
   readonly schema: Schema;
 }
 
-type Content = Readonly<Record<string, { readonly schema?: Schema }>>;
+type Content = Readonly<Record<string, { readonly schema?: Schema; readonly example?: unknown }>>;
 
 export interface RequestBody {
   readonly required?: boolean;
@@ -159,7 +159,8 @@ function renderOperation(
   schemas: Readonly<Record<string, Schema>>,
 ): string {
   const parameters = operation.parameters ?? [];
-  const body = firstSchema(operation.requestBody?.content);
+  const content = operation.requestBody?.content;
+  const body = firstSchema(content);
   return [
     `<h2 id="${anchor(method, path)}"><b>${method}</b> <code>${escape(path)}</code></h2>`,
     `<p>${prose(operation.summary)}</p>`,
@@ -175,7 +176,7 @@ function renderOperation(
             describe(parameter.schema, parameter.required === true, parameter.description),
           ]),
         ),
-    body ? `<h3>Body</h3>${renderSchema(body)}${renderExamples(body, schemas)}` : '',
+    body ? `<h3>Body</h3>${renderSchema(body)}${renderExamples(body, content, schemas)}` : '',
     `<h3>Answers</h3>`,
     table(
       ['status', 'body', 'meaning'],
@@ -196,7 +197,10 @@ const renderNamedSchema = (name: string, schema: Schema): string =>
 
 function renderSchema(schema: Schema): string {
   const fields = fieldsOf(schema, '');
-  if (fields.length === 0) return `<p>${typeName(schema)}</p>`;
+  if (fields.length === 0) {
+    const bounds = describe(schema, false, undefined);
+    return `<p>${typeName(schema)}${bounds === '' ? '' : `; ${bounds}`}</p>`;
+  }
   return [
     table(
       ['field', 'type', 'meaning'],
@@ -212,12 +216,22 @@ function renderSchema(schema: Schema): string {
   ].join('');
 }
 
-function renderExamples(schema: Schema, schemas: Readonly<Record<string, Schema>>): string {
+/** Examples of the schema, or of the whole body: of intake's calls, several of which share a schema. */
+function renderExamples(
+  schema: Schema,
+  content: Content | undefined,
+  schemas: Readonly<Record<string, Schema>>,
+): string {
+  const ofBody = Object.values(content ?? {})[0]?.example;
   const examples = alternativesOf(schema).flatMap((each) =>
     each.$ref === undefined ? (each.examples ?? []) : (schemas[nameIn(each.$ref)]?.examples ?? []),
   );
-  return examples
-    .map((example) => `<pre><code>${escape(JSON.stringify(example, null, 2))}</code></pre>`)
+  return [...(ofBody === undefined ? [] : [ofBody]), ...examples]
+    .map((example) => {
+      const text =
+        typeof example === 'string' ? example.trimEnd() : JSON.stringify(example, null, 2);
+      return `<pre><code>${escape(text)}</code></pre>`;
+    })
     .join('');
 }
 
@@ -260,7 +274,8 @@ function typeName(schema: Schema): string {
 }
 
 function describe(schema: Schema, isRequired: boolean, description: string | undefined): string {
-  const values = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
+  const ofEntries = alternativesOf(schema).find(({ items }) => items?.enum)?.items?.enum;
+  const values = schema.enum ?? (schema.const === undefined ? ofEntries : [schema.const]);
   return [
     isRequired ? '<b>required</b>' : '',
     schema.default === undefined
@@ -269,7 +284,7 @@ function describe(schema: Schema, isRequired: boolean, description: string | und
     prose(description),
     ...alternativesOf(schema).flatMap(boundsOf),
     values
-      ? `one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}`
+      ? `${values === ofEntries ? 'each ' : ''}one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}`
       : '',
   ]
     .filter((part) => part !== '')

@@ -16,11 +16,11 @@ export const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
 
 /** JSON of a schema for the payloads of publishing. Null: no schema. A wrong one is refused with its place. */
 export const eventTypeSchema = z
-  .custom<Json>()
-  .nullish()
+  .unknown()
+  .optional()
   .transform((schema, context) => {
     if (schema === undefined || schema === null) return null;
-    const read = readSchema(schema);
+    const read = readSchema(schema as Json);
     if (read.outcome === 'read') return JSON.stringify(schema);
     const { pointer, message } = read;
     context.addIssue({
@@ -32,6 +32,7 @@ export const eventTypeSchema = z
   })
   .meta({
     type: ['object', 'null'],
+    additionalProperties: true,
     description:
       'JSON Schema of the payloads (draft 2020-12, the keywords of the guide). Null or absent: any payload.',
   });

@@ -21,7 +21,8 @@ const body = z
   .strictObject({
     payload: z
       .custom<JsonObject>((payload) => isJsonObject(payload), 'must be an object')
-      .meta({ type: 'object' }),
+      // Without it, types that are made from the description admit only an empty object.
+      .meta({ type: 'object', additionalProperties: true }),
     /** In place of the stored one. */
     schema: eventTypeSchema,
   })

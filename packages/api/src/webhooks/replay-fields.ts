@@ -8,6 +8,7 @@ import {
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
 import { identifierText, UNIX_SECONDS_MAX } from '../http/fields.ts';
+import { SELECTABLE_EVENT_TYPE } from '../openapi/event-type-names.ts';
 
 const RATE_PER_SECOND_DEFAULT = 10;
 const RATE_PER_SECOND_MAX = 1_000;
@@ -28,7 +29,7 @@ const criteria = z.object({
     .min(1)
     .max(SELECTABLE_EVENT_TYPES.length)
     .optional()
-    .meta({ items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] } }),
+    .meta({ items: SELECTABLE_EVENT_TYPE }),
   states: z
     .array(states)
     .min(1)

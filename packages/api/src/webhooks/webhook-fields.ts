@@ -14,6 +14,7 @@ import { isLongerThan } from '@sluice/domain/values/storable-text';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { identifierText, text } from '../http/fields.ts';
+import { LISTABLE_EVENT_TYPE } from '../openapi/event-type-names.ts';
 import { laneState } from './lane-state-view.ts';
 import { reachableAddress } from '../http/url-field.ts';
 import {
@@ -42,7 +43,6 @@ const endpoint = reachableAddress.meta({
     'An http or https URL; https is recommended. No user name or password. Refused are port 0, a host with an empty part, and addresses that are never sent to: metadata services, multicast, reserved ones.',
 });
 
-/** For fields whose description has no list of the types; one is enough. */
 export const eventTypes = z
   .array(
     z.string().superRefine((value, context) => {
@@ -56,7 +56,8 @@ export const eventTypes = z
   )
   .min(1)
   .max(EVENT_COUNT_MAX)
-  .transform((types) => [...new Set(types)]);
+  .transform((types) => [...new Set(types)])
+  .meta({ items: LISTABLE_EVENT_TYPE });
 
 /** The only type of an application's endpoints, as they are shown. */
 export const ENDPOINT_EVENTS: readonly string[] = ['message'];
@@ -70,7 +71,7 @@ export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
   .meta({ description: `At most ${ID_SIZE_BYTES_MAX} bytes.` });
 
 const events = eventTypes.meta({
-  items: { type: 'string', enum: [...LISTABLE_EVENT_TYPES] },
+  items: LISTABLE_EVENT_TYPE,
   description:
     '`event`, `page`, `screen`, `identify`, `group`, `delete` are incoming operations, sent once, when they are applied. `message` is a published message. `*` is every type, also later ones.',
 });

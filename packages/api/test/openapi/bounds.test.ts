@@ -61,7 +61,7 @@ const ELSEWHERE: readonly (readonly [where: RegExp, why: string])[] = [
   [/attribute_filters\/0\/(?:operator|values)/, 'the operator decides about the values'],
   [/^create\w*Replays? (?:$|\/states)/, 'one criterion of five must be given'],
   [
-    /^createPortalLink \/(?:capabilities|event_types|attribute_filters|application)/,
+    /^createPortalLink \/(?:capabilities|event_types$|attribute_filters|application)/,
     'the capability create decides',
   ],
   [

@@ -85,10 +85,16 @@ describe('/openapi.json', () => {
       properties: Record<string, unknown>;
       required: string[];
     };
+    const { ListableEventType: listable } = document.components.schemas;
+    expect(listable?.['enum']).toEqual(LISTABLE_EVENT_TYPES);
     expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
-      events: { type: 'array', minItems: 1, items: { enum: [...LISTABLE_EVENT_TYPES] } },
+      events: {
+        type: 'array',
+        minItems: 1,
+        items: { $ref: '#/components/schemas/ListableEventType' },
+      },
       disabled: { type: 'boolean', description: expect.stringMatching(/Default: `false`\.$/) },
       full_resolution: {
         type: 'boolean',

@@ -37,6 +37,10 @@ describe('/docs', () => {
     expect(section('schema-UpdateAccountRequestInput')).toContain('Other fields are refused.');
     expect(section('schema-NewReportingWebhookInput')).not.toContain('Other fields are refused.');
     expect(section('schema-Account')).not.toContain('Other fields are refused.');
+    // Of intake, whose examples stand beside the schemas of the bodies.
+    expect(section('post-v1-identify')).toContain('&quot;userId&quot;: &quot;ada&quot;');
+    expect(section('post-v1-stream')).toContain('{&quot;type&quot;:&quot;track&quot;');
+    expect(section('schema-ListableEventType')).toContain('one of <code>customer_');
     // A body that may be left out.
     expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
   });
@@ -53,6 +57,7 @@ describe('/docs', () => {
               any: { type: 'integer', minimum: -9007199254740991, maximum: 9007199254740991 },
               least: { type: 'integer', minimum: 0, maximum: 9007199254740991 },
               text: { type: 'string', maxLength: 200 },
+              words: { type: 'array', items: { type: 'string', enum: ['on', 'off'] } },
               code: { type: 'string', pattern: '^\\d{6}$' },
               day: { type: 'string', format: 'date', pattern: 'long' },
               list: {
@@ -82,6 +87,7 @@ describe('/docs', () => {
       any: '',
       least: 'at least 0',
       text: 'at most 200 characters',
+      words: 'each one of <code>on</code>, <code>off</code>',
       code: 'matches <code>^\\d{6}$</code>',
       day: '',
       list: '1 to 20 entries; each at most 50 characters',
