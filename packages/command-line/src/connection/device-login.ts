@@ -50,10 +50,14 @@ interface Failure {
 }
 
 const TIMEOUT_MS = 30_000;
+/** Between two questions to an API that is away. */
+const INTERVAL_SECONDS_MAX = 40;
 
 /**
+ * An API that is away while the user types, as in a restart, is asked again, ever less often (RFC 8628 §3.5).
+ *
  * @throws AppError COMMAND_NOT_ALLOWED if the user does not let it in; COMMAND_FAILED if the time is over, or the command
- * is stopped; COMMAND_NOT_REACHED if the API is away.
+ * is stopped; COMMAND_NOT_REACHED if the API is away at the start, or for the whole time.
  */
 export async function loginByCode(deps: DeviceLoginDependencies): Promise<DeviceCredentials> {
   const start = await post(deps, '/v1/device_logins', {
@@ -63,16 +67,28 @@ export async function loginByCode(deps: DeviceLoginDependencies): Promise<Device
   const login = start.body as Started;
   deps.show({ uri: login.verification_uri, code: login.user_code });
   let intervalSeconds = login.interval;
+  let waitedSeconds = 0;
   for (;;) {
     await deps.pause(intervalSeconds * 1_000);
+    waitedSeconds += intervalSeconds;
     if (deps.signal.aborted)
       throw new AppError(
         'COMMAND_FAILED',
         'stopped before a user had decided; run sluice login again',
       );
-    const { status, body } = await post(deps, '/v1/device_logins/token', {
+    const asked = await post(deps, '/v1/device_logins/token', {
       device_code: login.device_code,
+    }).catch((error: unknown) => {
+      if (error instanceof AppError && error.code === 'COMMAND_NOT_REACHED') return error;
+      throw error;
     });
+    if (asked instanceof AppError || asked.status >= 500) {
+      if (waitedSeconds >= login.expires_in)
+        throw asked instanceof AppError ? asked : refused(asked.body);
+      intervalSeconds = Math.min(2 * intervalSeconds, INTERVAL_SECONDS_MAX);
+      continue;
+    }
+    const { status, body } = asked;
     if (status === 200) return body as DeviceCredentials;
     if (body.error !== 'authorization_pending' && body.error !== 'slow_down') throw refused(body);
     intervalSeconds = Math.max(body.interval ?? 0, intervalSeconds);
