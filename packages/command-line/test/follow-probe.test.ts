@@ -13,11 +13,16 @@ const state = (changed: Partial<typeof head> | null): LaneState => ({
   ...{ unfinished_count: 3, next_probe_at: 9_000, head: changed && { ...head, ...changed } },
 });
 
-function follow(states: readonly LaneState[], pauses: number[] = []) {
+function follow(
+  states: readonly LaneState[],
+  pauses: number[] = [],
+  deliveries: Readonly<Record<number, string>> = { 7: 'delivered' },
+) {
   let asked = 0;
   return followProbe(
     {
       state: async () => states[Math.min(asked++, states.length - 1)] as LaneState,
+      deliveryState: async (sequence) => deliveries[sequence] ?? 'pending',
       terminal: collectingTerminal(),
       pause: async (durationMs) => void pauses.push(durationMs),
       signal: new AbortController().signal,
@@ -26,7 +31,15 @@ function follow(states: readonly LaneState[], pauses: number[] = []) {
   );
 }
 
-test('a head that is gone was delivered', async () => {
+test('a delivery that was given up or skipped meanwhile is not called delivered', async () => {
+  const gone = [state({}), state({ sequence: 8, attempts: 1 })];
+  expect(await follow(gone, [], { 7: 'abandoned' })).toEqual({
+    sequence: 7,
+    outcome: 'abandoned',
+  });
+});
+
+test('a delivery that has left the head of the queue shows its own state', async () => {
   expect(await follow([state({}), state(null)])).toEqual({ sequence: 7, outcome: 'delivered' });
   expect(await follow([state({ sequence: 8, attempts: 1 })])).toMatchObject({
     outcome: 'delivered',

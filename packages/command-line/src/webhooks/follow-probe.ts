@@ -5,13 +5,18 @@ import type { Waiting } from './replay-commands.ts';
 
 export interface ProbeDependencies extends Waiting {
   readonly state: () => Promise<LaneState>;
+  /** The state of the delivery with this sequence, in the API's word. */
+  readonly deliveryState: (sequence: number) => Promise<string>;
   readonly terminal: Terminal;
 }
 
 export interface ProbeEnding {
   readonly sequence: number;
-  /** `unknown`: the attempt has not ended yet, and goes on. */
-  readonly outcome: 'delivered' | 'failed' | 'unknown';
+  /**
+   * `abandoned`: it was given up after the attempt, or skipped meanwhile. `unknown`: the attempt has not ended yet, and
+   * goes on.
+   */
+  readonly outcome: 'delivered' | 'failed' | 'abandoned' | 'unknown';
   readonly attempts?: number;
   readonly status?: number | null;
   readonly failure?: string | null;
@@ -25,7 +30,7 @@ const WAITED_MS_MAX = 30_000;
 
 /** @param head - as it was before the probe was asked for. */
 export async function followProbe(
-  { state, terminal, pause, signal }: ProbeDependencies,
+  { state, deliveryState, terminal, pause, signal }: ProbeDependencies,
   head: NonNullable<LaneState['head']>,
 ): Promise<ProbeEnding> {
   const { sequence, attempts } = head;
@@ -37,7 +42,10 @@ export async function followProbe(
     const { head: now, next_probe_at } = await state();
     if (now?.sequence !== sequence) {
       terminal.progressDone();
-      return { sequence, outcome: 'delivered' };
+      // A delivery leaves the head of the queue by success, and also at the end of its time or by a skip.
+      const ended = await deliveryState(sequence);
+      const isKnown = ended === 'delivered' || ended === 'abandoned';
+      return { sequence, outcome: isKnown ? ended : 'unknown' };
     }
     if (now.attempts > attempts) {
       terminal.progressDone();

@@ -97,14 +97,21 @@ export function addWebhookCommands(
     .action(async (id: number, { wait }: { wait: boolean }) => {
       const state = async (): Promise<LaneState> =>
         (await api().request('GET', path(id, '/state'))) as unknown as LaneState;
+      const deliveryState = async (sequence: number): Promise<string> => {
+        const { delivery } = await api().request('GET', path(id, `/deliveries/${sequence}`));
+        return (delivery as unknown as { readonly state: string }).state;
+      };
       const before = wait ? await state() : undefined;
       const probed = await api().request('POST', path(id, '/probe'));
       const ended =
         before?.head && probed['result'] === 'due'
-          ? await followProbe({ state, terminal: terminal(), ...waiting }, before.head)
+          ? await followProbe(
+              { state, deliveryState, terminal: terminal(), ...waiting },
+              before.head,
+            )
           : undefined;
       writeFields(terminal(), { ...probed, ...ended });
-      if (ended?.outcome === 'failed') setExitCode(1);
+      if (ended?.outcome === 'failed' || ended?.outcome === 'abandoned') setExitCode(1);
     });
   webhooks
     .command('skip')
