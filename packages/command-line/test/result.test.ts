@@ -39,6 +39,7 @@ test('numbers, ISO times and milliseconds are times by the names of their member
   const terminal = collectingTerminal('table', { now: () => NOW_MS });
   writeFields(terminal, {
     next_probe_at: (NOW_MS + 7_200_000) / 1_000,
+    criteria: { since: 1_795_628_230, until: 1_795_631_770 },
     at_ms: NOW_MS,
     occurred_at: '2026-11-25T17:37:10.959Z',
     count: 1_795_628_230,
@@ -47,6 +48,9 @@ test('numbers, ISO times and milliseconds are times by the names of their member
   });
   expect(terminal.lines).toEqual([
     'next_probe_at: 2026-11-25 20:36:10 UTC (in 2 h)',
+    'criteria:',
+    '  since: 2026-11-25 17:37:10 UTC (59 min ago)',
+    '  until: 2026-11-25 18:36:10 UTC (now)',
     'at_ms: 2026-11-25 18:36:10 UTC (now)',
     'occurred_at: 2026-11-25 17:37:10 UTC (59 min ago)',
     'count: 1795628230',

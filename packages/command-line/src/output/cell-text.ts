@@ -5,7 +5,7 @@ import { printable } from '@sluice/domain/values/printable';
 /** Before it a number is no time of ours: the year 2001 in Unix seconds. */
 const SECONDS_MIN = 1_000_000_000;
 
-/** @param name - of the member: one that ends in `_at`, `_at_ms` or is `timestamp` is a time. */
+/** @param name - of the member: one that ends in `_at` or `_at_ms`, or is `since`, `until` or `timestamp`, is a time. */
 export function cellText(name: string, value: unknown, nowMs: number): string {
   if (value === null || value === undefined) return '-';
   if (typeof value === 'object' && Object.keys(value).length === 0) return '-';
@@ -22,7 +22,7 @@ const timeText = (atMs: number, nowMs: number): string =>
 function timeOf(name: string, value: unknown): number | undefined {
   if (/(?:^|_)at_ms$/.test(name) && typeof value === 'number')
     return value >= SECONDS_MIN * 1_000 ? value : undefined;
-  if (!/(?:^|_)at$|^timestamp$/.test(name)) return undefined;
+  if (!/(?:^|_)at$|^(?:since|until|timestamp)$/.test(name)) return undefined;
   if (typeof value === 'number') return value >= SECONDS_MIN ? value * 1_000 : undefined;
   if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT/.test(value)) return undefined;
   const atMs = Date.parse(value);
