@@ -14,7 +14,7 @@ const child = spawn(
   { stdio: 'inherit' },
 );
 // The program writes its last line before the shell has the terminal again. Ctrl-C may reach it from there as well.
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.once('close', (status, signal) =>
   process.exit(status ?? (signal ? 128 + constants.signals[signal] : 1)),
 );

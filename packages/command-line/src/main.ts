@@ -22,7 +22,8 @@ let stoppingSinceMs: number | undefined;
 let stoppedBy: NodeJS.Signals | undefined;
 /** The script that is under way; a signal to us is passed to it, and we end after it. */
 let script: ChildProcess | undefined;
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
+// A closed window sends SIGHUP: `sluice listen` then still deletes its webhook.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
     stoppedBy ??= signal;
     stopping.abort();
@@ -30,14 +31,22 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     stoppingSinceMs ??= performance.now();
     if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(endedBy(signal));
   });
+/** Code of an ending that came from the output. */
+let unwrittenExitCode: number | undefined;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (unwrittenExitCode !== undefined) return;
   // The reader may have enough of it (`sluice tail | head`).
-  if (error.code === 'EPIPE') process.exit(0);
+  unwrittenExitCode = error.code === 'EPIPE' ? 0 : 1;
   // On a full disk; a value that is shown once, like a key's secret, is then lost.
-  process.stderr.write(
-    `sluice: the output could not be written (${error.message}), but the command may have been executed. Check before you repeat it\n`,
-  );
-  process.exit(1);
+  if (unwrittenExitCode !== 0)
+    process.stderr.write(
+      `sluice: the output could not be written (${error.message}), but the command may have been executed. Check before you repeat it\n`,
+    );
+  // As Ctrl-C does: a command first takes back what it has made, like the webhook of `listen`.
+  stopping.abort();
+});
+process.on('exit', () => {
+  if (unwrittenExitCode !== undefined) process.exitCode = unwrittenExitCode;
 });
 // A reader of only the notes may have enough of them (`sluice send 2>&1 > result | head`): the command goes on.
 process.stderr.on('error', () => undefined);

@@ -1,4 +1,5 @@
 /** `sluice` with events, against running services: import, send, tail, trace, listen. */
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -113,3 +114,25 @@ test('listen separates genuine deliveries from others', async () => {
   expect((await fetch(`${url}/hook`, { method: 'POST', body: '{}' })).status).toBe(401);
   expect((await sluice('webhooks', 'show', String(id))).output).toContain('state: healthy');
 });
+
+test.each(['reader', 'window'] as const)(
+  'listen deletes its webhook after its %s is gone',
+  async (gone) => {
+    const forwardTo = `${fleet.api.url}/livez`;
+    const listener = follow(fleet, 'listen', '--forward-to', forwardTo, '--event', 'event');
+    const ended = once(listener.child, 'exit');
+    await vi.waitFor(() => expect(listener.notes.join()).toContain('listening on'), WAIT);
+    expect((await sluice('webhooks', 'list')).output).toContain('sluice listen');
+    if (gone === 'window') listener.child.kill('SIGHUP');
+    else {
+      // As of `sluice listen | head -1`: the next line meets a closed pipe.
+      listener.child.stdout.destroy();
+      await sluice('send', '--count', '50', '--batch', '50', '--seed', '11');
+    }
+    await ended;
+    await vi.waitFor(
+      async () => expect((await sluice('webhooks', 'list')).output).not.toContain('sluice listen'),
+      WAIT,
+    );
+  },
+);
