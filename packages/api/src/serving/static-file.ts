@@ -27,7 +27,7 @@ export function sendStaticFile(
   { contentType, etag, bodies }: StaticFile,
 ): FastifyReply {
   void reply.headers({ etag, vary: 'accept-encoding' });
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
   const accepted = request.headers['accept-encoding'];
   const coding = (['br', 'gzip'] as const).find(
     (each) => bodies[each] && isAccepted(typeof accepted === 'string' ? accepted : '', each),
@@ -35,6 +35,16 @@ export function sendStaticFile(
   if (coding) void reply.header('content-encoding', coding);
   return reply.header('content-type', contentType).send(bodies[coding ?? 'identity']);
 }
+
+/**
+ * True if the caller's list has the tag. They are compared weakly (RFC 9110 §13.1.2), because a proxy that compresses
+ * makes the tag a weak one.
+ */
+const isKnown = (header: string | undefined, etag: string): boolean =>
+  (header ?? '')
+    .split(',')
+    .map((each) => each.trim().replace(/^W\//, ''))
+    .some((each) => each === etag || each === '*');
 
 /** The coding is named, and not with a weight of zero (RFC 9110 §12.5.3). */
 const isAccepted = (header: string, coding: string): boolean =>
