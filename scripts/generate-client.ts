@@ -16,9 +16,14 @@ import { describeServices } from './described-api.ts';
 const TYPES = fileURLToPath(new URL('../packages/client/schema.d.ts', import.meta.url));
 const GENERATOR = ['openapi-typescript@7.13.0', 'typescript@5.9.3'] as const;
 
+interface Parameter {
+  readonly name?: string;
+  readonly description?: string;
+}
+
 interface Operation {
   readonly responses: Readonly<Record<string, unknown>>;
-  readonly parameters?: readonly { readonly name?: string }[];
+  readonly parameters?: readonly Parameter[];
   readonly servers?: unknown;
 }
 
@@ -36,6 +41,12 @@ const FAILURE = {
 /** Of a batch of which some items are wrong; the other 207 has results. */
 const isFailure = (response: unknown): boolean => JSON.stringify(response).includes('"meta"');
 
+/** Each call of intake has this header, and the clients' own option explains it. */
+function brief(parameter: Parameter): Parameter {
+  const { description: _, ...others } = parameter;
+  return parameter.name === 'X-Strict-Mode' ? others : parameter;
+}
+
 /** One type for every failure, no webhooks, and no `Idempotency-Key`, which the client makes. */
 function reduced(description: Description): object {
   const paths = Object.entries(description.paths).map(([path, methods]) => [
@@ -45,7 +56,7 @@ function reduced(description: Description): object {
         method,
         {
           ...operation,
-          parameters: parameters.filter(({ name }) => name !== 'Idempotency-Key'),
+          parameters: parameters.filter(({ name }) => name !== 'Idempotency-Key').map(brief),
           responses: {
             ...Object.fromEntries(
               Object.entries(responses)

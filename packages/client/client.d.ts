@@ -27,13 +27,19 @@ export interface ApiClientOptions extends Options {
   readonly token?: string | undefined;
 }
 
-export interface PipelinesOptions extends Options {
-  readonly writeKey: string;
-  /** True refuses a wrong call with 400. Without it the answer is 200, and the issues log has the reason. */
+interface IntakeOptions extends Options {
+  /**
+   * True sends `X-Strict-Mode`: a wrong call is refused with 400. Without it, the Pipelines API answers 200 and the
+   * issues log has the reason, and the Track API corrects some values.
+   */
   readonly isStrict?: boolean;
 }
 
-export interface TrackOptions extends Options {
+export interface PipelinesOptions extends IntakeOptions {
+  readonly writeKey: string;
+}
+
+export interface TrackOptions extends IntakeOptions {
   readonly siteId: string;
   readonly apiKey: string;
 }

@@ -16,7 +16,7 @@ export function createApiClient({ url, token, fetch }) {
   client.use({
     onRequest({ request }) {
       if (WRITES.has(request.method) && !request.headers.has('Idempotency-Key'))
-        request.headers.set('Idempotency-Key', crypto.randomUUID());
+        request.headers.set('Idempotency-Key', newKey());
       return request;
     },
   });
@@ -29,14 +29,14 @@ export function createApiClient({ url, token, fetch }) {
  */
 export function createIntakeClient(options) {
   const { url, fetch } = options;
-  const isPipelines = 'writeKey' in options;
-  const credentials = isPipelines ? `${options.writeKey}:` : `${options.siteId}:${options.apiKey}`;
+  const credentials =
+    'writeKey' in options ? `${options.writeKey}:` : `${options.siteId}:${options.apiKey}`;
   return createClient({
     baseUrl: withoutSlash(url),
     ...(fetch && { fetch }),
     headers: {
       Authorization: `Basic ${btoa(credentials)}`,
-      ...(isPipelines && options.isStrict && { 'X-Strict-Mode': '1' }),
+      ...(options.isStrict && { 'X-Strict-Mode': '1' }),
     },
   });
 }
@@ -72,6 +72,14 @@ export async function resultOf(call) {
     isProblem ? /** @type {import('../client.js').Problem} */ (error) : undefined,
   );
 }
+
+/**
+ * Unlike every other key; it is no secret. Node 18 has no global `crypto`, and browsers have no `randomUUID` on pages
+ * without HTTPS.
+ */
+const newKey = () =>
+  globalThis.crypto?.randomUUID?.() ??
+  Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join('-');
 
 /** @param {string} url */
 const withoutSlash = (url) => url.replace(/\/+$/, '');

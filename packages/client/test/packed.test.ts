@@ -115,13 +115,23 @@ test('a call has its credentials and a key of its own, and a failure has the fie
      const api = createApiClient({ url: '${url}', token: 'key' });
      await resultOf(api.POST('/v1/reporting_webhooks', { body: {} }));
      await resultOf(api.POST('/v1/reporting_webhooks', { body: {}, headers: { 'Idempotency-Key': 'mine' } }));
-     await resultOf(createIntakeClient({ url: '${url}', siteId: 's', apiKey: 'k' }).POST('/api/v2/batch', { body: {} }));
+     await resultOf(createIntakeClient({ url: '${url}', siteId: 's', apiKey: 'k', isStrict: true }).POST('/api/v2/batch', { body: {} }));
      const failure = await resultOf(api.GET('/v1/reporting_webhooks')).catch((error) => error);
      const { name, message, status, code, requestId, retryAfterSeconds } = failure;
      console.log(JSON.stringify({ name, message, status, code, requestId, retryAfterSeconds }));`,
   );
+  await writeFile(
+    join(project, 'older.js'),
+    `import { createApiClient, resultOf } from '@sluice/client';
+     const api = createApiClient({ url: '${url}', token: 'key' });
+     for (let count = 0; count < 2; count++) await resultOf(api.POST('/v1/reporting_webhooks', { body: {} }));`,
+  );
   try {
     const { stdout } = await run(process.execPath, ['program.js'], { cwd: project });
+    // As Node 18 is, and nearly as a browser is on a page without HTTPS.
+    await run(process.execPath, ['--no-experimental-global-webcrypto', 'older.js'], {
+      cwd: project,
+    });
     expect(JSON.parse(stdout)).toEqual({
       name: 'CallFailed',
       message: 'too many',
@@ -133,11 +143,17 @@ test('a call has its credentials and a key of its own, and a failure has the fie
   } finally {
     server.close();
   }
-  const [made, again, sent, read] = requests.map(({ headers }) => headers);
+  const [made, again, sent, read, ...ofOlder] = requests.map(({ headers }) => headers);
   expect(made).toMatchObject({ authorization: 'Bearer key' });
   expect(made?.['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/);
   expect(again).toMatchObject({ 'idempotency-key': 'mine' });
-  expect(sent).toMatchObject({ authorization: `Basic ${btoa('s:k')}` });
+  expect(sent).toMatchObject({
+    authorization: `Basic ${btoa('s:k')}`,
+    'x-strict-mode': '1',
+  });
   expect(sent).not.toHaveProperty('idempotency-key');
   expect(read).not.toHaveProperty('idempotency-key');
+  const keys = ofOlder.map((each) => each?.['idempotency-key']);
+  expect(new Set(keys).size).toBe(2);
+  for (const key of keys) expect(key).toMatch(/^[0-9a-z-]{20,100}$/);
 });

@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, test } from 'vitest';
-import { INTAKE_SCHEMAS } from '../../src/openapi/intake/intake-paths.ts';
+import { INTAKE_PATHS, INTAKE_SCHEMAS } from '../../src/openapi/intake/intake-paths.ts';
 import { PIPELINES_CALLS } from '../../src/openapi/intake/pipelines-calls.ts';
 import { TRACK_CALLS } from '../../src/openapi/intake/track-calls.ts';
 
@@ -45,4 +45,14 @@ test.each<readonly [schema: string, body: object, why: string]>([
   ['TrackForm', { data: { email: 'a@b.c', list: [1] } }, 'a field that is a list'],
 ])('%s refuses %j: %s', (schema, body) => {
   expect(fits(schema, body)).toBe(false);
+});
+
+test('each call that sends something documents the strict mode', () => {
+  const without = Object.entries(INTAKE_PATHS).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([method]) => method !== 'get')
+      .filter(([, call]) => !JSON.stringify(call).includes('"X-Strict-Mode"'))
+      .map(([method]) => `${method} ${path}`),
+  );
+  expect(without).toEqual([]);
 });

@@ -71,6 +71,12 @@ const STRICT = {
   schema: { type: 'string' },
 };
 
+/** The Track API refuses a wrong call in any case. */
+const STRICT_ON_TRACK = {
+  ...STRICT,
+  description: '`1` or `true` refuses a value that intake otherwise corrects.',
+};
+
 const EMPTY = {
   description: 'Taken: it is on disk.',
   content: { 'application/json': { schema: object({}) } },
@@ -121,7 +127,11 @@ const parametersOf = (path: string): object[] =>
 
 function operationOf(call: IntakeCall, api: 'pipelines' | 'track'): object {
   const { path, operationId, summary, description, body, example, isOpen, query = [] } = call;
-  const parameters = [...parametersOf(path), ...query, ...(api === 'pipelines' ? [STRICT] : [])];
+  const parameters = [
+    ...parametersOf(path),
+    ...query,
+    api === 'pipelines' ? STRICT : STRICT_ON_TRACK,
+  ];
   return {
     operationId,
     tags: [api],
@@ -129,7 +139,7 @@ function operationOf(call: IntakeCall, api: 'pipelines' | 'track'): object {
     description,
     servers: SERVERS,
     security: isOpen ? [] : [{ [api === 'pipelines' ? 'write_key' : 'site_key']: [] }],
-    ...(parameters.length > 0 && { parameters }),
+    parameters,
     ...(body !== undefined && {
       requestBody: {
         required: true,
