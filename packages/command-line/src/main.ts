@@ -42,7 +42,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.stderr.write(
       `sluice: the output could not be written (${error.message}), but the command may have been executed. Check before you repeat it\n`,
     );
-  // As Ctrl-C does: a command first takes back what it has made, like the webhook of `listen`.
+  // As Ctrl-C does: `sluice listen` first deletes its webhook.
   stopping.abort();
 });
 process.on('exit', () => {
