@@ -115,5 +115,8 @@ function compare(primary: LogPosition, replica: LogPosition): string | undefined
     return 'DATABASE_READ_URL leads to no streaming replica: it applies no log';
   if (primary.clusterId !== replica.clusterId || primary.databaseId !== replica.databaseId)
     return 'DATABASE_READ_URL leads to a replica of another database than DATABASE_URL';
+  // After a failover its position may be beyond the new primary's, without any change of the new primary.
+  if (primary.timeline !== replica.timeline)
+    return `the replica has applied timeline ${replica.timeline} of the log, and the primary writes timeline ${primary.timeline}`;
   return undefined;
 }

@@ -12,11 +12,12 @@ let failure: Error | undefined;
 let told: string[];
 let watch: ReplicaWatch;
 
-const at = (position: bigint | undefined, clusterId = 'c', databaseId = 'd'): LogPosition => ({
-  clusterId,
-  databaseId,
-  position,
-});
+const at = (
+  position: bigint | undefined,
+  clusterId = 'c',
+  databaseId = 'd',
+  timeline = 1,
+): LogPosition => ({ clusterId, databaseId, timeline, position });
 
 beforeEach(() => {
   nowMs = 10_000;
@@ -87,6 +88,18 @@ test('one that does not answer is not read until it has answered again', async (
   watch.noticeFailure(new Error('a statement failed'));
   expect(watch.isFresh()).toBe(false);
   expect(watch.describe()).toBe('is not read: a statement failed');
+  expect(await lookAfter(10)).toBe(true);
+});
+
+test('after a failover a replica that the new primary left behind is not read, however far its position is', async () => {
+  replica = at(110n);
+  expect(await lookAfter(0)).toBe(true);
+  primary = at(100n, 'c', 'd', 2);
+  expect(await lookAfter(10)).toBe(false);
+  expect(watch.describe()).toBe(
+    'is not read: the replica has applied timeline 1 of the log, and the primary writes timeline 2',
+  );
+  replica = at(100n, 'c', 'd', 2);
   expect(await lookAfter(10)).toBe(true);
 });
 

@@ -24,6 +24,11 @@ export interface LogPosition {
   readonly clusterId: string;
   /** Of the database within it. */
   readonly databaseId: string;
+  /**
+   * Of the log that the primary writes, or that the replica has applied. Each promotion begins one. Positions of two
+   * timelines cannot be compared: a replica can have changes of the former primary that the new one never had.
+   */
+  readonly timeline: number;
   /** Bytes from the beginning of the log. Undefined if the server applies no log: it is not a physical replica. */
   readonly position: bigint | undefined;
 }
@@ -36,23 +41,39 @@ const ANSWER_MS_MAX = 2_000;
  * @throws Error if the server does not answer within two seconds, or is a replica itself.
  */
 export const readPrimaryPosition = (primary: Database): Promise<LogPosition> =>
-  readPosition(primary, sql.raw('pg_current_wal_lsn()'));
+  readPosition(
+    primary,
+    sql.raw('pg_current_wal_lsn()'),
+    sql.raw(`('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int`),
+  );
 
-/** Statements that are begun after the answer see all that stands before this position. */
+/**
+ * Statements that are begun after the answer see all that stands before this position. After a promotion the timeline
+ * changes late, with a restart point or a page that the replica writes to disk.
+ */
 export const readReplicaPosition = (replica: Database): Promise<LogPosition> =>
-  readPosition(replica, sql.raw('pg_last_wal_replay_lsn()'));
+  readPosition(
+    replica,
+    sql.raw('pg_last_wal_replay_lsn()'),
+    sql.raw(
+      `(select greatest(timeline_id, min_recovery_end_timeline) from pg_control_checkpoint(), pg_control_recovery())`,
+    ),
+  );
 
 async function readPosition(
   database: Database,
   position: ReturnType<typeof sql.raw>,
+  timeline: ReturnType<typeof sql.raw>,
 ): Promise<LogPosition> {
   const { rows } = await sql<{
     clusterId: string;
     databaseId: string;
+    timeline: number;
     position: string | null;
   }>`${answeredWithin(ANSWER_MS_MAX)}
     select (select system_identifier::text from pg_control_system()) as "clusterId",
            (select oid::text from pg_database where datname = current_database()) as "databaseId",
+           ${timeline} as timeline,
            pg_wal_lsn_diff(${position}, '0/0')::text as position`.execute(database);
   const [found] = rows;
   if (!found) throw new Error('Postgres returned no row for its position');
