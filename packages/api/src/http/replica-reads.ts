@@ -35,6 +35,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The replica, for a call that is read from it; else null. */
     replica: Database | null;
+    /** True once the call has passed its guards and its schemas. Only then can it have made a change. */
+    isHandled: boolean;
   }
 }
 
@@ -47,10 +49,12 @@ export const readsOf = ({ replica }: FastifyRequest, primary: Database): Databas
 /** For every route of `app`, also those declared later. @param reads - absent: there is no replica. */
 export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined): void {
   app.decorateRequest('replica', null);
+  app.decorateRequest('isHandled', false);
   if (!reads) return;
 
   // After the guards, so that the caller is known.
   app.addHook('preHandler', async (request, reply) => {
+    request.isHandled = true;
     if (request.routeOptions.config.mayLag !== true) return;
     const from = (await mayReadReplica(reads, request)) ? 'replica' : 'primary';
     if (from === 'replica') request.replica = reads.database;
@@ -61,7 +65,8 @@ export function readFromReplica(app: ApiServer, reads: ReplicaReads | undefined)
   // Before the answer leaves: who has it may ask any process next.
   app.addHook('onSend', async (request, reply, payload) => {
     const caller = nameOf(request);
-    const isRefused = reply.statusCode >= 400 && reply.statusCode < 500;
+    // A 4xx of a handler may come after a change: the purchase of a declined card, or of one that is not done yet, is listed.
+    const isRefused = !request.isHandled && reply.statusCode >= 400 && reply.statusCode < 500;
     if (caller === undefined || isRead(request) || isRefused) return payload;
     try {
       await reads.noteWrite(caller);

@@ -125,3 +125,15 @@ test('a replica that is too old is not read, and a caller reads its own change f
   const log = await api.call('GET', account('audit_logs'), { key: api.a.token });
   expect(staleness(log)).toBe(String(BOUND_MS));
 });
+
+test('a caller finds the purchase that its refused call began', async () => {
+  const key = api.a.token;
+  const runs = () => api.call('GET', account('billing/runs'), { key });
+  expect(staleness(await runs())).toBe(String(BOUND_MS));
+  // No worker is there, so the purchase goes on: the answer is a refusal with the number of the purchase.
+  const refused = await api.call('POST', account('billing/plans/premium_year'), { key, body: {} });
+  expect(refused.statusCode).toBe(409);
+  const found = await runs();
+  expect(staleness(found)).toBe('0');
+  expect(found.json().runs).toMatchObject([{ run_id: refused.json().meta.run_id }]);
+});
