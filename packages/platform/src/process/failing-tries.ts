@@ -1,13 +1,17 @@
 /**
- * Detects that all commit batches of this process fail. One failure concerns one batch. If every try fails for half of the
- * time that a try may take, the batches share the cause, such as a statement that the database refuses. No data are lost
- * then: each batch is tried again until the cause is gone.
+ * Detects that all commit batches of this process fail. One failure concerns one batch. If every try fails for half a
+ * minute, the batches share the cause, such as a statement that the database refuses. No data are lost then: each batch
+ * is tried again until the cause is gone.
  *
  * Made by `consumers/queue-consumers.ts`, called by `consumers/queue-shard-job.ts`.
  */
 import type { Logger } from './logger.ts';
 
 const REASON_LENGTH_MAX = 500;
+/** Longer than a restart of Postgres takes, and reported within a minute, however long an operator lets a try take. */
+const FAILING_AFTER_MS_MAX = 30_000;
+/** Twice the longest pause between two tries (`consumers/queue-shard-job.ts`). */
+const PAUSE_MS_MAX = 10_000;
 
 export interface Failing {
   /** Since the first try that failed after the last that succeeded. */
@@ -27,7 +31,7 @@ export class FailingTries {
 
   /**
    * @param now - monotonic milliseconds.
-   * @param hungAfterMs - how long a try may take. Of 60 s half is more than a restart of Postgres takes, and seen within a minute.
+   * @param hungAfterMs - how long a try may take. If half of it is shorter than half a minute, that is long enough.
    */
   constructor(now: () => number, hungAfterMs: number, logger: Logger) {
     this.#now = now;
@@ -61,8 +65,8 @@ export class FailingTries {
     const { sinceMs, lastMs, error } = this.#failure;
     const nowMs = this.#now();
     // A batch that failed so long ago was given to another process: otherwise it would have been tried again.
-    if (nowMs - lastMs > this.#hungAfterMs || nowMs - sinceMs < this.#hungAfterMs / 2)
-      return undefined;
+    if (nowMs - lastMs > this.#hungAfterMs + PAUSE_MS_MAX) return undefined;
+    if (nowMs - sinceMs < Math.min(this.#hungAfterMs / 2, FAILING_AFTER_MS_MAX)) return undefined;
     return { seconds: Math.round((nowMs - sinceMs) / 1_000), reason: reasonOf(error) };
   }
 }

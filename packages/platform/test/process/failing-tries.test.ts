@@ -40,8 +40,23 @@ test('it is over with the first batch that gets through', () => {
   expect(tries.report()).toBeUndefined();
 });
 
-test('failures stop counting after a minute without another try', () => {
+test('failures stop counting if a try and the pause before it are over without another failure', () => {
   failFor(40, new Error('refused'));
-  nowMs += 60_001;
+  nowMs += 70_000;
+  expect(tries.report()).toBeDefined();
+  nowMs += 1;
   expect(tries.report()).toBeUndefined();
 });
+
+test.each([1_000, 300_000, 3_600_000])(
+  'if a try may take %i ms, failures are reported within a minute and until one succeeds',
+  (hungAfterMs) => {
+    tries = new FailingTries(() => nowMs, hungAfterMs, createLogger('test', 'silent'));
+    failFor(30, new Error('refused'));
+    // Between two tries, too.
+    nowMs += 4_999;
+    expect(tries.report()).toMatchObject({ reason: 'refused' });
+    tries.succeeded();
+    expect(tries.report()).toBeUndefined();
+  },
+);
