@@ -10,7 +10,7 @@ import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import { AppError } from '@sluice/domain/values/errors';
-import { requireRedisOnCitus } from '@sluice/database/schema/installation';
+import { requireReadyCitus } from '@sluice/database/schema/installation';
 import { checkSchema } from '@sluice/database/schema/schema-version';
 import { contextOf, listEncryptedSamples } from '@sluice/database/webhooks/encrypted-secrets';
 import { beginProcess } from '@sluice/platform/process/begin-process';
@@ -88,7 +88,7 @@ const databaseChecked = new Promise<void>((resolve) => {
     async join() {
       await requireKeptSessions(session);
       await checkSchema(database);
-      await requireRedisOnCitus(database, settings.REDIS_URL);
+      await requireReadyCitus(database, settings.REDIS_URL);
       // Before the first call is answered, and measured again and again below.
       clock.noticeDifference(await measureClock(database, clocks));
       // A process with another key would encrypt values that no worker could open, and no worker would start.

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
-import { joinInstallation, requireRedisOnCitus } from '@sluice/database/schema/installation';
+import { joinInstallation, requireReadyCitus } from '@sluice/database/schema/installation';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
 import {
@@ -92,7 +92,7 @@ const keyRefresh = await waitForDatabase({
   async join() {
     await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
-    await requireRedisOnCitus(database, settings.REDIS_URL);
+    await requireReadyCitus(database, settings.REDIS_URL);
     await eventTypes.read();
     return startKeyRefresh({
       keys,

@@ -6,7 +6,7 @@ import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { findDueWork } from '@sluice/database/maintenance/due-work';
-import { joinInstallation, requireRedisOnCitus } from '@sluice/database/schema/installation';
+import { joinInstallation, requireReadyCitus } from '@sluice/database/schema/installation';
 import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { NumberStock } from '@sluice/database/people/numbers';
@@ -113,7 +113,7 @@ await waitForDatabase({
   async join() {
     await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
-    await requireRedisOnCitus(database, settings.REDIS_URL);
+    await requireReadyCitus(database, settings.REDIS_URL);
     await clock.require();
     // Before anything is sent: a key that does not open should end the start, not each delivery.
     for (const sample of await listEncryptedSamples(database))

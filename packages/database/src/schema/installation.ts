@@ -51,20 +51,33 @@ export async function agreeOnShardCount(
 }
 
 /**
- * Queues in Postgres would be tables of the coordinator alone, and take it up: each commit batch goes through them.
+ * For the start of a process on Citus. Queues in Postgres would be tables of the coordinator alone, and take it up: each
+ * commit batch goes through them. People are counted by this code once the tables are on the nodes, and by triggers before
+ * that (`distribute.ts`). A process that started in between would count each person twice.
  *
  * @param redisUrl - `REDIS_URL`; undefined if the queues are in Postgres.
- * @throws AppError CONFIG_INVALID if they would be on Citus.
+ * @throws AppError CONFIG_INVALID if the queues would be on Citus.
+ * @throws AppError MIGRATION_MISMATCH if the tables are not on the nodes yet.
  */
-export async function requireRedisOnCitus(
+export async function requireReadyCitus(
   database: DatabaseOrTransaction,
   redisUrl: string | undefined,
 ): Promise<void> {
-  if (redisUrl !== undefined || !(await isDistributed(database))) return;
-  throw new AppError(
-    'CONFIG_INVALID',
-    'this database is on Citus, so the queues must be in Redis; set REDIS_URL, then start again',
-  );
+  if (!(await isDistributed(database))) return;
+  if (redisUrl === undefined)
+    throw new AppError(
+      'CONFIG_INVALID',
+      'this database is on Citus, so the queues must be in Redis; set REDIS_URL, then start again',
+    );
+  const { rows } = await sql<{ isWaiting: boolean }>`
+    select exists (
+      select from pg_trigger where tgrelid = 'people'::regclass and tgname = 'people_inserted'
+    ) as "isWaiting"`.execute(database);
+  if (rows[0]?.isWaiting === true)
+    throw new AppError(
+      'MIGRATION_MISMATCH',
+      'this database has the extension citus, but its tables are not on the nodes yet; run npm run migrate, then start again',
+    );
 }
 
 /** Undefined until the first intake or worker has started. By the primary key. */

@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest';
 import { createDatabase } from '../../../src/connection/connection.ts';
 import { isDistributed } from '../../../src/connection/tenant-statements.ts';
 import { distribute, requireCoordinator } from '../../../src/schema/distribute.ts';
-import { requireRedisOnCitus } from '../../../src/schema/installation.ts';
+import { requireReadyCitus } from '../../../src/schema/installation.ts';
 import { DISTRIBUTED_TABLES } from '../../../src/schema/table-places.ts';
 import { pretendCitus } from '../../../src/testing/pretend-citus.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
@@ -17,19 +17,39 @@ test.skipIf(isOnCitus)(
     const { database } = await createTestDatabase();
     expect(await isDistributed(database)).toBe(false);
     expect(await distribute(database)).toEqual([]);
-    await expect(requireRedisOnCitus(database, undefined)).resolves.toBeUndefined();
+    await expect(requireReadyCitus(database, undefined)).resolves.toBeUndefined();
   },
 );
 
 test('queues in the tables of a coordinator are refused, and the setting is named', async () => {
   const { database } = await createTestDatabase();
   await pretendCitus(database);
-  await expect(requireRedisOnCitus(database, undefined)).rejects.toMatchObject({
+  await expect(requireReadyCitus(database, undefined)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: expect.stringContaining('set REDIS_URL'),
   });
-  await expect(requireRedisOnCitus(database, 'redis://redis:6379')).resolves.toBeUndefined();
+  await expect(requireReadyCitus(database, 'redis://redis:6379')).resolves.toBeUndefined();
 });
+
+// A distributed table can have no such trigger.
+test.skipIf(isOnCitus)(
+  'a process starts only after the migration that puts the tables on the nodes',
+  async () => {
+    const { database } = await createTestDatabase();
+    await pretendCitus(database);
+    await expect(requireReadyCitus(database, 'redis://redis:6379')).resolves.toBeUndefined();
+    // The state between `create extension citus` and `npm run migrate`: each person would count twice.
+    await sql`
+      create trigger people_inserted after insert on people
+        referencing new table as changed_people for each statement execute function count_people()`.execute(
+      database,
+    );
+    await expect(requireReadyCitus(database, 'redis://redis:6379')).rejects.toMatchObject({
+      code: 'MIGRATION_MISMATCH',
+      message: expect.stringContaining('run npm run migrate'),
+    });
+  },
+);
 
 test.runIf(isOnCitus)(
   'tables are distributed with their rows, and distributed tables stay as they are',
