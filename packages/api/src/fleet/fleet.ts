@@ -103,7 +103,8 @@ const fleet = z.object({
   set_aside_purchases: z.int(),
   provider_event_oldest_age_ms: ageMs,
   outbox_oldest_age_ms: ageMs,
-  unknown_keys: unknownKeys,
+  /** Null: they cannot be read. */
+  unknown_keys: unknownKeys.nullable(),
 });
 
 /** On a scope that `guardAccounts` was called on. */
@@ -145,7 +146,7 @@ export function registerFleet(scope: ApiServer, effects: FleetReaderEffects): vo
         set_aside_purchases: reading.setAsidePurchaseCount,
         provider_event_oldest_age_ms: whole(reading.providerEventOldestAgeMs),
         outbox_oldest_age_ms: whole(reading.outboxOldestAgeMs),
-        unknown_keys: unknownKeysToWire(reading.unknownKeys),
+        unknown_keys: reading.unknownKeys ? unknownKeysToWire(reading.unknownKeys) : null,
       });
     },
   );

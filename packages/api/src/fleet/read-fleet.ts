@@ -68,8 +68,8 @@ export interface FleetReading {
   readonly setAsidePurchaseCount: number;
   readonly providerEventOldestAgeMs: number | null;
   readonly outboxOldestAgeMs: number | null;
-  /** Of the last 24 hours. */
-  readonly unknownKeys: UnknownKeys;
+  /** Of the last 24 hours. Undefined: they cannot be read, as if their node of Citus is away. */
+  readonly unknownKeys: UnknownKeys | undefined;
 }
 
 const KEPT_MS = 2_000;
@@ -113,8 +113,8 @@ async function readFleet({
       countPurchasesInReview(database, COUNT_MAX),
       findOldestWaitingEvent(database),
       findOldestUntold(database, nowMs),
-      findUnknownKeys(database, nowMs - UNKNOWN_KEYS_MS, LATEST_COUNT_MAX),
-      // While it is away, an operator needs the rest most.
+      // While one of the next two is away, an operator needs the rest most.
+      findUnknownKeys(database, nowMs - UNKNOWN_KEYS_MS, LATEST_COUNT_MAX).catch(() => undefined),
       within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
     ]);
   const stuck = new Set(processes.flatMap(({ report }) => report.stuckQueues ?? []));

@@ -58,7 +58,8 @@ interface Fleet {
   readonly set_aside_purchases: number;
   readonly provider_event_oldest_age_ms: number | null;
   readonly outbox_oldest_age_ms: number | null;
-  readonly unknown_keys: UnknownKeys;
+  /** Null: they cannot be read. */
+  readonly unknown_keys: UnknownKeys | null;
 }
 
 const INTERVAL_MS = 10_000;

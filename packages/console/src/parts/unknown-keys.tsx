@@ -19,12 +19,14 @@ export interface UnknownKeys {
   }[];
 }
 
-export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownKeys }) {
-  const { count, first_at: firstAt, latest } = unknownKeys;
+export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownKeys | null }) {
+  const { count = 0, first_at: firstAt = null, latest = [] } = unknownKeys ?? {};
   return (
     <section aria-labelledby="unknown-keys">
       <h2 id="unknown-keys">Calls with an unknown key</h2>
-      {firstAt === null ? (
+      {unknownKeys === null ? (
+        <p className="faint">These calls cannot be read. A node of the database may be away.</p>
+      ) : firstAt === null ? (
         <p className="faint">No call of the last 24 hours had an unknown key.</p>
       ) : (
         <>

@@ -166,7 +166,7 @@ function CreditTiles() {
 /** An unknown key belongs to no workspace. Only sessions of the operator may read the number. */
 function UnknownKeyTile() {
   const nowMs = useNow();
-  const { data } = useResource<{ unknown_keys: UnknownKeys }>('/v1/fleet', {
+  const { data } = useResource<{ unknown_keys: UnknownKeys | null }>('/v1/fleet', {
     intervalMs: FLEET_INTERVAL_MS,
   });
   const unknown = data?.unknown_keys;

@@ -4,7 +4,7 @@
  */
 import type { IssueCode } from '@sluice/domain/operations/issue';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { answeredWithin, type DatabaseOrTransaction } from '../connection/connection.ts';
 
 /** The last row of a page. */
 export interface IssuePosition {
@@ -86,11 +86,16 @@ export interface UnknownKeys {
   }[];
 }
 
+/** On Citus the rows are on one node, which may be away. */
+const UNKNOWN_KEYS_MS_MAX = 10_000;
+
 /**
  * Calls whose credentials name no workspace, since `sinceMs`. Issues are counted by day in UTC: if one call of a kind and
  * a day came since then, all calls of this kind and day are counted.
  *
  * By the primary key (environment_id, day, code, source, field). A source is a kind of call, so a day has some dozen rows.
+ *
+ * @throws Error if there is no answer within ten seconds.
  */
 export async function findUnknownKeys(
   database: DatabaseOrTransaction,
@@ -105,7 +110,7 @@ export async function findUnknownKeys(
     lastAt: Date;
     allCount: string;
     allFirstAt: Date;
-  }>`
+  }>`${answeredWithin(UNKNOWN_KEYS_MS_MAX)}
     select source, sum(count) as count, max(last_at) as "lastAt",
            (array_agg(sample order by last_at desc) filter (where sample is not null))[1] as hint,
            sum(sum(count)) over () as "allCount", min(min(first_at)) over () as "allFirstAt"
