@@ -71,6 +71,7 @@ const database = createDatabase({
   poolMax: settings.DATABASE_POOL_MAX,
   statementMsMax: settings.API_STATEMENT_MS_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
+  confirmsOnDisk: true,
   onError: (error) => logger.warn({ error }, 'a connection to Postgres broke; it is opened again'),
 });
 lifecycle.defer('database', () => database.destroy());

@@ -94,7 +94,7 @@ lifecycle.defer('health server', () => health.close());
 await serveAdmin(admin, { ...asked, owner: 'WORKER_ADMIN', lifecycle, logger });
 
 const databaseUrl = settings.WORKER_DATABASE_URL ?? settings.DATABASE_URL;
-const session = { url: databaseUrl, applicationName: 'sluice-worker' };
+const session = { url: databaseUrl, applicationName: 'sluice-worker', confirmsOnDisk: true };
 const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,

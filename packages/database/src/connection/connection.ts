@@ -138,6 +138,12 @@ export interface DatabaseOptions {
    * opens another one. Absent: a statement takes as long as Postgres is at work on it.
    */
   readonly statementMsMax?: number;
+  /**
+   * A commit is confirmed when it is on the disk of Postgres, also if the server, the database or the role has
+   * `synchronous_commit = off`. A worker removes a commit batch from the broker after the commit, so a crash of Postgres
+   * would lose acknowledged calls. Absent: as Postgres is set.
+   */
+  readonly confirmsOnDisk?: boolean;
   /** To make a connection, and again to set its limits. Absent: ten seconds, or `statementMsMax` if that is shorter. */
   readonly connectMsMax?: number;
   /** A statement that takes longer is asked about (`connection-watch.ts`). Absent: ten seconds. */
@@ -148,7 +154,7 @@ export interface DatabaseOptions {
 
 /** Connects on first use. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
-  const { statementMsMax, idleInTransactionMsMax } = options;
+  const { statementMsMax, idleInTransactionMsMax, confirmsOnDisk = false } = options;
   const connectMsMax =
     options.connectMsMax ?? Math.min(CONNECT_MS_MAX, statementMsMax ?? CONNECT_MS_MAX);
   const limits = [
@@ -156,6 +162,9 @@ export function createDatabase(options: DatabaseOptions): Database {
       `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
     idleInTransactionMsMax !== undefined &&
       `set idle_in_transaction_session_timeout = ${idleInTransactionMsMax}`,
+    // The other values, which say what replicas must have, stay.
+    confirmsOnDisk &&
+      `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
   ].filter((limit) => limit !== false);
   const pool = new pg.Pool({
     connectionString: options.url,

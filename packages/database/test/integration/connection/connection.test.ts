@@ -174,3 +174,28 @@ test('a connection that does not get its limits in time ends, and the next state
   // A busy Postgres may miss the time too.
   await vi.waitFor(async () => expect(await pidOf(database)).toBeGreaterThan(0), WAIT);
 });
+
+test.each([
+  ['off', 'on'],
+  ['on', 'on'],
+  ['remote_write', 'remote_write'],
+])(
+  'with synchronous_commit = %s in the database, a service waits for %s',
+  async (setting, expected) => {
+    const { database, name, url } = await createTestDatabase();
+    await sql`alter database ${sql.id(name)} set synchronous_commit = ${sql.lit(setting)}`.execute(
+      database,
+    );
+    const service = createDatabase({
+      url,
+      poolMax: 1,
+      applicationName: 'a service',
+      confirmsOnDisk: true,
+      onError: () => undefined,
+    });
+    onTestFinished(() => service.destroy());
+    const { rows } = await sql<{ setting: string }>`
+      select current_setting('synchronous_commit') as setting`.execute(service);
+    expect(rows).toEqual([{ setting: expected }]);
+  },
+);
