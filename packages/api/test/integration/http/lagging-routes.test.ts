@@ -55,6 +55,7 @@ const staleness = (answer: { readonly headers: object }) =>
   (answer.headers as Record<string, unknown>)['x-sluice-staleness-ms-max'];
 
 test.each([
+  '/v1/customers',
   '/v1/customers?email=nobody@example.com',
   '/v1/customers/nobody/attributes',
   '/v1/customers/nobody/activities',
@@ -63,7 +64,10 @@ test.each([
   '/v1/objects/1/none/attributes',
   '/v1/objects/1/none/relationships',
   '/v1/ingestion_issues',
+  '/v1/events',
   '/v1/events/none/trace',
+  '/v1/statistics?metric=events&by=name',
+  '/v1/deliveries',
   '/v1/reporting_webhooks/1/deliveries',
   '/v1/reporting_webhooks/1/replays/1/attempts',
   '/v1/imports',

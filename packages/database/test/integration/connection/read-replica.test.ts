@@ -1,4 +1,4 @@
-/** Positions of a primary and its replica in the log, before and after a promotion. */
+/** Positions of two servers in the log, before and after a promotion. */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
