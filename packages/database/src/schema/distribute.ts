@@ -30,31 +30,46 @@ export async function distribute(
 ): Promise<string[]> {
   if (!(await isDistributed(database))) return [];
   const done = await listDistributed(database);
+  // Of a run that was stopped.
+  await removeLocalCopies(
+    database,
+    DISTRIBUTED_TABLES.filter((table) => done.has(table)),
+  );
   const missing = DISTRIBUTED_TABLES.filter((table) => !done.has(table));
   for (const table of missing) {
     onBegin(table);
     await distributeTable(database, table);
+    await removeLocalCopies(database, [table]);
   }
   return missing;
 }
 
 async function distributeTable(database: Database, table: string): Promise<void> {
   const first = DISTRIBUTED_TABLES[0];
-  const hadRows = await database.transaction().execute(async (transaction) => {
+  await database.transaction().execute(async (transaction) => {
     if (table === 'people')
       for (const trigger of TRIGGERS_OF_PEOPLE)
         await sql`drop trigger if exists ${sql.ref(trigger)} on people`.execute(transaction);
-    const { rows } = await sql<{ hasRows: boolean }>`
-      select exists (select from ${sql.table(table)}) as "hasRows"`.execute(transaction);
     await sql`
       select create_distributed_table(${table}, 'environment_id', colocate_with => ${table === first ? 'none' : first})`.execute(
       transaction,
     );
-    return rows[0]?.hasRows === true;
   });
-  // The coordinator's own copy, which is not read any more.
-  if (hadRows)
-    await sql`select truncate_local_data_after_distributing_table(${table})`.execute(database);
+}
+
+/** The coordinator's own copies of distributed tables, and of their partitions, are not read any more. */
+async function removeLocalCopies(
+  database: Database,
+  distributed: readonly string[],
+): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select name from unnest(${[...distributed]}::text[]) as t (name)
+     where pg_relation_size(name::regclass) > 0
+        or exists (select from pg_partition_tree(name::regclass) where pg_relation_size(relid) > 0)`.execute(
+    database,
+  );
+  for (const { name } of rows)
+    await sql`select truncate_local_data_after_distributing_table(${name})`.execute(database);
 }
 
 async function listDistributed(database: DatabaseOrTransaction): Promise<ReadonlySet<string>> {

@@ -77,6 +77,17 @@ test.runIf(isOnCitus)(
     const { rows: left } = await sql<{ size: string }>`
     select pg_relation_size('devices') as size`.execute(database);
     expect(left[0]?.size).toBe('0');
+    // A run that was stopped before it removed the coordinator's copy.
+    await sql`select undistribute_table('devices')`.execute(database);
+    await sql`select create_distributed_table('devices', 'environment_id', colocate_with => 'people')`.execute(
+      database,
+    );
+    expect(await distribute(database)).toEqual([]);
+    const { rows: again } = await sql<{ size: string; count: number }>`
+    select pg_relation_size('devices') as size, (select count(*)::int from devices) as count`.execute(
+      database,
+    );
+    expect(again).toEqual([{ size: '0', count: 30 }]);
     const { rows: places } = await sql<{ name: string }>`
     select logicalrelid::text as name from pg_dist_partition p
      where partmethod = 'h' and not (select relispartition from pg_class where oid = logicalrelid) order by 1`.execute(
