@@ -18,7 +18,8 @@ const POSITION_LENGTH_MAX = 400;
 
 /** Of the latest: a number. Of a search: which kind of identifier, and the last one that was shown. */
 const position = z.union([
-  z.tuple([z.literal('latest'), z.string().regex(/^\d{1,19}$/)]),
+  // The largest bigint has 19 digits, and not every number of 19 digits is one.
+  z.tuple([z.literal('latest'), z.string().regex(/^\d{1,18}$/)]),
   z.tuple([z.enum(['id', 'email']), text(POSITION_LENGTH_MAX)]),
 ]);
 

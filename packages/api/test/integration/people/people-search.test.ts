@@ -82,6 +82,17 @@ test('without a text the latest are listed, and pages of both hold together', as
   expect(namesOf(await get('/v1/customers', { query: 'ada' }, api.b.key))).toEqual(['ada of b']);
 });
 
+test.each(['9'.repeat(19), '9'.repeat(40)])(
+  'a page token with the number %s, which no column can hold, is refused',
+  async (number) => {
+    const start = Buffer.from(JSON.stringify(['latest', number])).toString('base64url');
+    const answer = await api.call('GET', `/v1/customers?query=&start=${start}`);
+    expect(expectProblem(answer, 400, 'invalid_request').errors).toMatchObject([
+      { field: 'start' },
+    ]);
+  },
+);
+
 test('one of email and query is needed, not both', async () => {
   const both = await api.call('GET', '/v1/customers?email=a@b.example&query=a');
   expect(expectProblem(both, 400, 'invalid_request').errors).toMatchObject([{ field: 'query' }]);
