@@ -16,6 +16,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import pg from 'pg';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { listTablesWithoutColumnGrants } from './distribute.ts';
 
 export const DATABASE_ROLES = ['sluice_intake', 'sluice_worker', 'sluice_api'] as const;
 export type DatabaseRole = (typeof DATABASE_ROLES)[number];
@@ -224,6 +225,7 @@ export async function grantDatabaseRoles(database: Database): Promise<RolesOutco
 async function grantOnce(transaction: Transaction): Promise<RolesOutcome> {
   await sql`select pg_advisory_xact_lock(hashtext('sluice: database roles'))`.execute(transaction);
   const missing = await missingRoles(transaction);
+  const coarse = await listTablesWithoutColumnGrants(transaction);
   const mark = await markOf(transaction);
   const { rows } = await sql<{ mark: string | null }>`
     select obj_description('installation'::regclass, 'pg_class') as mark`.execute(transaction);
@@ -240,7 +242,7 @@ async function grantOnce(transaction: Transaction): Promise<RolesOutcome> {
   const schema = places[0]?.schema ?? 'public';
   const partitions = await listPartitions(transaction);
   const statements = [
-    ...DATABASE_ROLES.flatMap((role) => grantsOf(role, schema, partitions)),
+    ...DATABASE_ROLES.flatMap((role) => grantsOf(role, schema, partitions, coarse)),
     ...WORKER_FUNCTIONS.map((name) => `grant execute on function ${name} to sluice_worker`),
     // Of partitions, which the functions above make as the owner.
     `alter default privileges in schema ${schema} grant ${ALL} on tables to sluice_worker`,
@@ -258,10 +260,14 @@ async function missingRoles(database: DatabaseOrTransaction): Promise<string[]> 
   return rows.map(({ role }) => role);
 }
 
-/** Changes with the grants of this version, with the migrations that were run, and with the place of the queues. */
+/**
+ * Changes with the grants of this version, with the migrations that were run, with the place of the queues, and with
+ * Citus: nodes get rights with a grant.
+ */
 async function markOf(transaction: Transaction): Promise<string> {
   const { rows } = await sql<{ state: string }>`
-    select concat_ws(' ', count(*), max(name), to_regnamespace(${QUEUE_SCHEMA})::oid) as state
+    select concat_ws(' ', count(*), max(name), to_regnamespace(${QUEUE_SCHEMA})::oid,
+                     (select extversion from pg_extension where extname = 'citus')) as state
       from kysely_migration`.execute(transaction);
   const text = JSON.stringify([GRANTS, WORKER_FUNCTIONS, rows[0]?.state]);
   return `grants ${createHash('sha256').update(text).digest('hex')}`;
@@ -281,6 +287,7 @@ function grantsOf(
   role: DatabaseRole,
   schema: string,
   partitions: ReadonlyMap<string, readonly string[]>,
+  coarse: ReadonlySet<string>,
 ): string[] {
   return [
     `revoke all on all tables in schema ${schema} from ${role}`,
@@ -288,7 +295,8 @@ function grantsOf(
     ...(role === 'sluice_intake'
       ? []
       : [`grant usage on all sequences in schema ${schema} to ${role}`]),
-    ...Object.entries(GRANTS[role]).map(([table, privileges]) => {
+    ...Object.entries(GRANTS[role]).map(([table, granted]) => {
+      const privileges = coarse.has(table) ? granted.replaceAll(/ \([^)]*\)/g, '') : granted;
       const tables = [table, ...(role === 'sluice_worker' ? (partitions.get(table) ?? []) : [])];
       return `grant ${privileges} on ${tables.join(', ')} to ${role}`;
     }),

@@ -102,3 +102,17 @@ export async function requireCoordinator(database: DatabaseOrTransaction): Promi
       'DATABASE_URL names a node of Citus that is not its coordinator; name the coordinator',
     );
 }
+
+/** Since this version Citus passes a grant of columns on to the nodes. Older ones refuse it on a distributed table (0A000). */
+const COLUMN_GRANTS_SINCE = 13.1;
+
+/** Tables on which a role can only be given a right to all columns. Empty on Postgres without Citus. */
+export async function listTablesWithoutColumnGrants(
+  database: DatabaseOrTransaction,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ version: string }>`
+    select extversion as version from pg_extension where extname = 'citus'`.execute(database);
+  const [citus] = rows;
+  const isOlder = citus !== undefined && Number.parseFloat(citus.version) < COLUMN_GRANTS_SINCE;
+  return new Set(isOlder ? DISTRIBUTED_TABLES : []);
+}

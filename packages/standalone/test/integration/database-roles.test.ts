@@ -18,6 +18,7 @@ import {
   makeServiceLogins,
   type DatabaseRole,
 } from '@sluice/database/schema/database-roles';
+import { pretendCitus } from '@sluice/database/testing/pretend-citus';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -51,6 +52,29 @@ async function connectAs(role: DatabaseRole): Promise<Database> {
 }
 
 const refusal = { code: '42501' };
+
+test.each([
+  ['13.0-1', true],
+  ['13.2-1', false],
+])(
+  'on Citus %s, which may refuse a grant of columns on a distributed table, intake reads the messages that it needs',
+  async (version, isWhole) => {
+    const { database } = await createTestDatabase();
+    await grantDatabaseRoles(database);
+    await pretendCitus(database, version);
+    // The nodes need the rights that the coordinator has already.
+    expect(await grantDatabaseRoles(database)).toEqual({ outcome: 'granted', isChanged: true });
+    const { rows } = await sql`
+      select has_table_privilege('sluice_intake', 'message_deliveries', 'select') as "isWhole",
+             has_column_privilege('sluice_intake', 'message_deliveries', 'delivery_id', 'select') as "isEnough",
+             -- A table of the coordinator.
+             has_table_privilege('sluice_intake', 'environments', 'select') as "isOfSecrets"`.execute(
+      database,
+    );
+    expect(rows).toEqual([{ isWhole, isEnough: true, isOfSecrets: false }]);
+    expect(await grantDatabaseRoles(database)).toEqual({ outcome: 'granted', isChanged: false });
+  },
+);
 
 test('intake reads no secret, no person and no event, and writes no row of billing', async () => {
   const intake = await connectAs('sluice_intake');
