@@ -162,7 +162,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
     idleInTransactionMsMax !== undefined &&
       `set idle_in_transaction_session_timeout = ${idleInTransactionMsMax}`,
-    // The other values, which say what replicas must have, stay.
+    // Other values stay: they are about replicas.
     confirmsOnDisk &&
       `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
   ].filter((limit) => limit !== false);
