@@ -6,6 +6,7 @@
  */
 import { isJsonLargerThan } from '../values/json-size.ts';
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import { NESTING_DEPTH_MAX } from '../operations/limits.ts';
 import { readPattern, type LinearPattern } from './linear-pattern.ts';
 import {
   contentOf,
@@ -136,6 +137,10 @@ class SchemaReader {
           return refused(at, 'must be a list of at least one schema');
         for (const [index, schema] of value.entries()) open(schema, `${at}/${index}`);
         return undefined;
+      case 'anything':
+        return tooDeep(value, at);
+      case 'values':
+        return Array.isArray(value) ? tooDeep(value, at) : refused(at, 'must be a list');
       case 'schemas-by-name':
       case 'schemas-by-pattern':
         if (!isJsonObject(value)) return refused(at, 'must be an object of schemas');
@@ -251,8 +256,6 @@ function unlikeContent(content: KeywordContent, value: Json, at: string): Refusa
         : refused(at, 'must be a number above 0');
     case 'boolean':
       return typeof value === 'boolean' ? undefined : refused(at, 'must be true or false');
-    case 'values':
-      return Array.isArray(value) ? undefined : refused(at, 'must be a list');
     case 'names':
       return areNames(value) ? undefined : refused(at, 'must be a list of texts');
     case 'names-by-name':
@@ -263,6 +266,17 @@ function unlikeContent(content: KeywordContent, value: Json, at: string): Refusa
       return undefined;
   }
 }
+
+/** Values of payloads have no more levels, and thousands of them fill the stack of a reader. */
+const tooDeep = (value: Json, at: string): Refusal | undefined =>
+  isDeeperThan(value, NESTING_DEPTH_MAX)
+    ? refused(at, `is nested deeper than ${NESTING_DEPTH_MAX} levels`)
+    : undefined;
+
+const isDeeperThan = (value: Json, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((each) => isDeeperThan(each, levels - 1)));
 
 const areNames = (value: Json): boolean =>
   Array.isArray(value) && value.every((name) => typeof name === 'string');

@@ -6,6 +6,9 @@ import type { Json } from '../../src/values/json.ts';
 const nested = (depth: number): Json =>
   depth === 0 ? {} : { properties: { a: nested(depth - 1) } };
 
+const lists = (depth: number): Json =>
+  JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`) as Json;
+
 test.each<[string, string, Json]>([
   ['no object', '', true],
   ['a keyword that is none', '/propertis', { propertis: {} }],
@@ -59,11 +62,22 @@ test.each<[string, string, Json]>([
     },
   ],
   ['too large', '', { description: 'x'.repeat(32_768) }],
+  [
+    'a constant of too many levels',
+    '/properties/a/const',
+    { properties: { a: { const: lists(101) } } },
+  ],
+  ['a value of too many levels', '/enum', { enum: [1, lists(100)] }],
+  ['an annotation of too many levels', '/x-a', { 'x-a': lists(3_500) }],
 ])('%s', (_, pointer, schema) => {
   const read = readSchema(schema);
   expect(read).toMatchObject({ outcome: 'refused', message: expect.any(String) as string });
   if (read.outcome === 'refused' && pointer !== '/properties/p998')
     expect(read.pointer).toBe(pointer);
+});
+
+test('a constant may have as many levels as a payload', () => {
+  expect(readSchema({ const: lists(100) }).outcome).toBe('read');
 });
 
 test('a type that contains itself, annotations and names that begin with x- are taken', () => {

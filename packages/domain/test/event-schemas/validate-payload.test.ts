@@ -237,4 +237,27 @@ describe('work is bounded', () => {
     const items = Array.from({ length: 12_000 }, (_, index) => index);
     expect(check({ uniqueItems: true }, items)).toEqual({ outcome: 'too_complex' });
   });
+
+  const LONG_TEXT = 'a'.repeat(60_000);
+  const manyNames = (count: number): string[] => Array.from({ length: count }, () => 'b');
+  const manyMembers = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, at]));
+
+  // Each took up to 12 s, in which intake answered no workspace.
+  test.each<[string, Json, Json]>([
+    ['a pattern that the first character decides', { pattern: '.' }, LONG_TEXT],
+    ['a pattern of a long name', { patternProperties: { '.': true } }, { [LONG_TEXT]: 1 }],
+    ['a long name', { additionalProperties: true }, { [LONG_TEXT]: 1 }],
+    ['many required names', { required: manyNames(3_000) }, {}],
+    ['many names that others require', { dependentRequired: { a: manyNames(3_000) } }, { a: 1 }],
+    ['many types', { type: Array.from({ length: 1_000 }, () => 'null') }, {}],
+    ['a large constant', { const: manyMembers }, { a: 1 }],
+    ['a large value among others', { enum: [1, manyMembers] }, { a: 1 }],
+  ])('of %s, which is asked for again and again', (_, asked, payload) => {
+    const schema: Json = {
+      allOf: Array.from({ length: 500 }, () => ({ $ref: '#/$defs/a' })),
+      $defs: { a: asked },
+    };
+    expect(check(schema, payload)).toEqual({ outcome: 'too_complex' });
+    expect(check(asked, payload).outcome).not.toBe('too_complex');
+  });
 });
