@@ -13,6 +13,9 @@ export interface SharedCapacityOptions extends SharedBound {
   readonly monotonicNow: () => number;
 }
 
+/** Callers without valid credentials, together. They are no workspace, so they are never the only one. */
+const STRANGERS = 0;
+
 /** Time for which a workspace counts as wanting some: a refused caller gets a `Retry-After` of 10 s at most. */
 const WANTED_FOR_MS = 15_000;
 
@@ -44,7 +47,7 @@ export class SharedCapacity {
   /** @returns false if it was refused, without effect. */
   take(environmentId: number, size: number): boolean {
     const ownSize = this.#held.get(environmentId) ?? 0;
-    const isAlone = this.#isAlone();
+    const isAlone = environmentId !== STRANGERS && this.#isAlone();
     const totalSize = this.#totalSize;
     const claim = { size, ownSize, totalSize, isAlone, leastRefusedSize: Infinity };
     if (!isAlone && this.#refusedAtMs.size > 0 && !isWithinShare(this.#bound, claim))

@@ -25,6 +25,13 @@ test('one workspace leaves the last share; alone it takes everything', () => {
   expect(openCapacity(true).takeAll(1)).toBe(8);
 });
 
+// They took all of it, and the only workspace got 503 for each large body.
+test('strangers leave the last share to the only workspace of an installation', () => {
+  const { takeAll } = openCapacity(true);
+  expect(takeAll(0)).toBe(6);
+  expect(takeAll(1)).toBe(2);
+});
+
 test('released capacity goes to a workspace that was refused and has less', () => {
   const { capacity, takeAll } = openCapacity();
   takeAll(1);
