@@ -9,7 +9,7 @@
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
 import { inflateBody } from '../calls/inflate-body.ts';
-import type { UninflatedBody } from '../calls/read-body.ts';
+import type { NextTurn, UninflatedBody } from '../calls/read-body.ts';
 import type { Call } from '../calls/calls.ts';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { FairQueue } from './fair-queue.ts';
@@ -25,6 +25,8 @@ interface Inflation {
   readonly call: Pick<Call, 'sizeBytesMax' | 'isBatch'>;
   /** The body keeps its place until this resolves: so few inflated bodies are held. */
   readonly take: (inflated: Uint8Array | UninflatedBody) => Promise<void>;
+  /** Its sender is gone. */
+  isAbandoned: boolean;
 }
 
 /** Of all bodies of a server. */
@@ -46,9 +48,9 @@ export interface InflationState {
  * Inflates at most the call's `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
  * copied.
  *
- * @returns a function that lets go of a body that still waits, for when its sender hangs up; `take` is not called after
- * it. It has no effect if the body is being inflated or done. Undefined if no more bodies may wait: then `take` is
- * never called.
+ * @returns a function that lets go of the body, for when its sender hangs up. If it still waits, `take` is not called
+ * after that. If it is being inflated, its calls are counted no further. Undefined if no more bodies may wait: then
+ * `take` is never called.
  */
 export function inflateInTurn(
   state: InflationState,
@@ -60,11 +62,12 @@ export function inflateInTurn(
 ): (() => void) | undefined {
   if (!state.collected.take(owner, bytes.length)) return undefined;
   // Copied: the socket's buffer is gone before the thread pool has read it.
-  const inflation: Inflation = { owner, bytes: bytes.slice(), encoding, call, take };
+  const inflation = { owner, bytes: bytes.slice(), encoding, call, take, isAbandoned: false };
   const { inflations } = state;
   inflations.waiting.add(owner, inflation);
   startNext(state);
   return () => {
+    inflation.isAbandoned = true;
     if (inflations.waiting.delete(owner, inflation))
       state.collected.release(owner, inflation.bytes.length);
   };
@@ -82,8 +85,12 @@ function startNext(state: InflationState): void {
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
   const { owner, bytes, encoding, call, take } = inflation;
   try {
-    const nextTurn = call.isBatch ? () => state.turns.next(owner) : undefined;
-    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, nextTurn));
+    const nextTurn: NextTurn = async () => {
+      const turn = await state.turns.next(owner);
+      return inflation.isAbandoned ? undefined : turn;
+    };
+    const counting = call.isBatch ? nextTurn : undefined;
+    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, counting));
   } finally {
     state.collected.release(owner, bytes.length);
     state.inflations.runningCount--;

@@ -1,4 +1,5 @@
 /** Batches past their limit, whose calls are counted without holding them. */
+import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Turns } from '../../src/http/turns.ts';
 import type { Body } from '../../src/calls/read-body.ts';
@@ -73,6 +74,20 @@ describe('batches that are too large', () => {
       expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
     }
   });
+});
+
+test('a compressed batch that is too large is counted no further once its sender has hung up', async () => {
+  const state = stateWith(64 * MEBIBYTE);
+  const asked = vi.spyOn(state.turns, 'next');
+  const bytes = gzipSync(Buffer.alloc(16 * MEBIBYTE, ' '));
+  const caller = begin(state, 'gzip', () => undefined);
+  caller.receive(new Uint8Array(bytes).buffer, true);
+  await vi.waitFor(() => expect(asked).toHaveBeenCalled(), 30_000);
+  caller.abort();
+  await vi.waitFor(() => expect(state.inflations.runningCount).toBe(0), 30_000);
+  // To its end it takes 32 turns.
+  expect(asked.mock.calls.length).toBeLessThan(32);
+  expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
 });
 
 test('a sender has its whole time again once the chunks of its too large batch are counted', async () => {
