@@ -8,6 +8,7 @@
  */
 
 const NEWLINE = 0x0a;
+const NO_BYTES = new Uint8Array();
 
 /** `bytes` are valid until the next `add`; empty if the line is too large. */
 export interface Line {
@@ -21,8 +22,11 @@ export class LineSplitter {
   readonly #sizeBytesMax: number;
   #piece: Uint8Array = new Uint8Array();
   #position = 0;
-  /** The start of a line whose end is not there yet. */
-  #started: Uint8Array[] = [];
+  /**
+   * The start of a line whose end is not there yet, and free memory behind it. One piece of memory: a sender may bring a
+   * line byte by byte, and kept one by one 64 KB of them are 9 MB.
+   */
+  #started: Uint8Array = NO_BYTES;
   #startedSizeBytes = 0;
   #isSkipping = false;
   #lineNumber: number;
@@ -83,21 +87,31 @@ export class LineSplitter {
     this.#startedSizeBytes += bytes.length;
     if (this.#startedSizeBytes > this.#sizeBytesMax) {
       this.#isSkipping = true;
-      this.#started = [];
+      this.#started = NO_BYTES;
     } else {
-      // Copied: `slice` of a Buffer would not be.
-      this.#started.push(new Uint8Array(bytes));
+      const position = this.#startedSizeBytes - bytes.length;
+      this.#reserve(this.#startedSizeBytes);
+      this.#started.set(bytes, position);
     }
+  }
+
+  #reserve(sizeBytes: number): void {
+    if (sizeBytes <= this.#started.length) return;
+    const larger = new Uint8Array(
+      Math.min(this.#sizeBytesMax, Math.max(sizeBytes, 2 * this.#started.length)),
+    );
+    larger.set(this.#started);
+    this.#started = larger;
   }
 
   #finish(rest: Uint8Array): Line {
     const isTooLarge =
       this.#isSkipping || this.#startedSizeBytes + rest.length > this.#sizeBytesMax;
-    const isWhole = this.#started.length === 0;
+    const started = this.#started.subarray(0, this.#startedSizeBytes);
     let bytes = rest;
-    if (isTooLarge) bytes = new Uint8Array();
-    else if (!isWhole) bytes = Buffer.concat([...this.#started, rest]);
-    this.#started = [];
+    if (isTooLarge) bytes = NO_BYTES;
+    else if (started.length > 0) bytes = Buffer.concat([started, rest]);
+    this.#started = NO_BYTES;
     this.#startedSizeBytes = 0;
     this.#isSkipping = false;
     return { number: this.#lineNumber++, bytes, isTooLarge };

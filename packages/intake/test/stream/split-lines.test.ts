@@ -1,6 +1,11 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LineSplitter } from '../../src/stream/split-lines.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const SIZE_BYTES_MAX = 8;
 
@@ -50,4 +55,25 @@ test('lines come out as they went in for any cuts of the pieces, also beside a l
       },
     ),
   );
+});
+
+// Streams that brought their lines byte by byte held a hundred times the bytes of those.
+test('begun lines that come byte by byte hold little more memory than their size', () => {
+  const sizeBytes = 30_000;
+  const splitters = Array.from({ length: 20 }, () => new LineSplitter(32_768, 1));
+  const one = new Uint8Array([0x61]);
+  const held = () => {
+    collectGarbage();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const before = held();
+  for (const splitter of splitters)
+    for (let count = 0; count < sizeBytes; count++) {
+      splitter.add(one);
+      expect(splitter.next()).toBeUndefined();
+    }
+  // Kept one by one, they are 80 MB.
+  expect(held() - before).toBeLessThan(10_000_000);
+  for (const splitter of splitters) expect(splitter.last()?.bytes).toHaveLength(sizeBytes);
 });
