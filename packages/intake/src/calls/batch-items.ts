@@ -48,10 +48,9 @@ function bodyOf(
     const fault = brokenAt === undefined ? 'it ends too early' : `a fault at position ${brokenAt}`;
     return { outcome: 'invalid-json', message: `the body is not valid JSON: ${fault}` };
   }
-  const envelope = splitter.envelope();
-  if (envelope.length > ENVELOPE_SIZE_BYTES_MAX)
+  if (splitter.envelopeSizeBytes > ENVELOPE_SIZE_BYTES_MAX)
     return { outcome: 'too-large', callCount: itemCount, besideItemsMax: ENVELOPE_SIZE_BYTES_MAX };
-  const body = readBody(envelope, 'batch', mayRepeatKey);
+  const body = readBody(splitter.envelope(), 'batch', mayRepeatKey);
   if (body.outcome !== 'read')
     return {
       outcome: 'invalid-json',

@@ -24,6 +24,9 @@ const LETTER_U = 0x75;
 const LIST_LEVEL = 2;
 /** More than any batch may have: beyond it items are counted, and not kept. */
 const KEPT_COUNT_MAX = 10_000;
+const BATCH_KEY = '"batch"';
+/** As long as it can be. */
+const BATCH_KEY_ESCAPED = String.raw`"\u0062\u0061\u0074\u0063\u0068"`;
 /** Of a value that is no object. */
 const BEGINS_VALUE = Buffer.from('["-0123456789tfn');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
@@ -108,6 +111,17 @@ export class BatchSplitter {
     return !this.#isOver && this.#level === 0 && this.#outside.length % 2 === 0;
   }
 
+  /**
+   * Size of {@link envelope}. To be asked first: a megabyte may have a hundred thousand lists, each of which cuts it once
+   * more.
+   */
+  get envelopeSizeBytes(): number {
+    let sizeBytes = 0;
+    for (let index = 0; index < this.#outside.length; index += 2)
+      sizeBytes += (this.#outside[index + 1] as number) - (this.#outside[index] as number);
+    return sizeBytes;
+  }
+
   /** The body with an empty list in place of its items. Only if it is whole. */
   envelope(): Buffer {
     const parts: Uint8Array[] = [];
@@ -164,8 +178,11 @@ export class BatchSplitter {
   #endText(at: number): void {
     if (!this.#isKeyNext) return;
     this.#isKeyNext = false;
+    this.#isBatchKey = false;
+    const sizeBytes = at + 1 - this.#textStart;
+    if (sizeBytes < BATCH_KEY.length || sizeBytes > BATCH_KEY_ESCAPED.length) return;
     const key = Buffer.from(this.#bytes.subarray(this.#textStart, at + 1)).toString();
-    this.#isBatchKey = key === '"batch"' || (key.includes('\\') && keyOf(key) === 'batch');
+    this.#isBatchKey = key === BATCH_KEY || (key.includes('\\') && keyOf(key) === 'batch');
   }
 
   #beginList(at: number): void {
