@@ -22,6 +22,7 @@ export interface CallLimitOptions {
     subject: string,
     count: number,
     windowStartedAtMs: number,
+    windowMs: number,
   ) => Promise<number>;
 }
 
@@ -100,13 +101,13 @@ export class CallLimit {
 
   /** One question at a time, until no call waits. */
   async #takeBlocks(name: string, count: Count, windowStartedAtMs: number): Promise<void> {
-    const { countMax } = this.#options;
+    const { countMax, windowMs } = this.#options;
     count.isAsking = true;
     while (count.waiting.length > 0) {
       const asking = count.waiting.splice(0);
       const size = Math.max(this.#blockSize, asking.length);
       try {
-        const taken = await this.#options.takeCalls(name, size, windowStartedAtMs);
+        const taken = await this.#options.takeCalls(name, size, windowStartedAtMs, windowMs);
         count.held += Math.min(size, Math.max(0, countMax - (taken - size)));
         count.left = Math.max(0, countMax - taken);
         count.isUsedUp = count.left === 0;

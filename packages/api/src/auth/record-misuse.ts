@@ -27,7 +27,7 @@ export async function recordMisuse(
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
   const { account_id: askedAccountId } = request.params as { account_id: string };
   await database.transaction().execute(async (transaction) => {
-    const count = await takeCalls(transaction, `misuse ${credentialId}`, 1, hourMs);
+    const count = await takeCalls(transaction, `misuse ${credentialId}`, 1, hourMs, HOUR_MS);
     if (count > 1) return;
     const origin = {
       actor: { type: 'service_account' as const, serviceAccountId },

@@ -5,11 +5,18 @@
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 
+/** Between Postgres' clock and the clock of a process. */
+const CLOCK_DIFFERENCE_MS_MAX = 60_000;
+
 /**
  * Takes `count` calls of a subject in a window.
  *
+ * Postgres' clock decides whether the window on record is in force. Without that, a clock that was set back by an hour
+ * would lengthen a window of a second by as much.
+ *
  * @param windowStartedAtMs - if it is older than the window on record (a clock that is behind), the call counts in that
- *   window.
+ *   window while it is in force.
+ * @param windowMs - length of both windows.
  * @returns how many are taken in the window now, these included; it goes on growing past any limit. Index: the primary
  *   key. Within a window no indexed column changes, so the row is updated in place.
  */
@@ -18,15 +25,23 @@ export async function takeCalls(
   subject: string,
   count: number,
   windowStartedAtMs: number,
+  windowMs: number,
 ): Promise<number> {
+  const toleranceSeconds = CLOCK_DIFFERENCE_MS_MAX / 1_000;
+  const isLaterInForce = sql`(
+    call_counts.window_started_at > excluded.window_started_at
+    and clock_timestamp() > call_counts.window_started_at - make_interval(secs => ${toleranceSeconds}::float8)
+    and clock_timestamp() < call_counts.window_started_at
+      + make_interval(secs => ${windowMs / 1_000 + toleranceSeconds}::float8))`;
   const { rows } = await sql<{ taken: string }>`
     insert into call_counts (subject, window_started_at, taken)
     values (${subject}, ${new Date(windowStartedAtMs)}, ${count})
     on conflict (subject) do update
       set taken = excluded.taken
-            + case when call_counts.window_started_at < excluded.window_started_at
-                   then 0 else call_counts.taken end,
-          window_started_at = greatest(call_counts.window_started_at, excluded.window_started_at)
+            + case when call_counts.window_started_at = excluded.window_started_at or ${isLaterInForce}
+                   then call_counts.taken else 0 end,
+          window_started_at = case when ${isLaterInForce}
+                                   then call_counts.window_started_at else excluded.window_started_at end
     returning taken`.execute(database);
   return Number(rows[0]?.taken);
 }

@@ -24,7 +24,8 @@ export async function recordFailedSignIn(
 ): Promise<void> {
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
   await database.transaction().execute(async (transaction) => {
-    if ((await takeCalls(transaction, `failed sign-in ${userId} ${factor}`, 1, hourMs)) > 1) return;
+    const subject = `failed sign-in ${userId} ${factor}`;
+    if ((await takeCalls(transaction, subject, 1, hourMs, HOUR_MS)) > 1) return;
     await recordChange(
       transaction,
       accountId,

@@ -83,17 +83,41 @@ test(
   },
 );
 
+/** So long that it is in force until the end of a test, on any machine. */
+const DAY_MS = 86_400_000;
+
 test('a process whose clock is behind counts in the newer window', async () => {
   const { database } = testDatabase;
-  expect(await takeCalls(database, 'a', 5, 60_000)).toBe(5);
-  expect(await takeCalls(database, 'a', 1, 120_000)).toBe(1);
-  expect(await takeCalls(database, 'a', 1, 60_000)).toBe(2);
+  const todayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const take = (count: number, windowMs: number) =>
+    takeCalls(database, 'a', count, windowMs, DAY_MS);
+  expect(await take(5, todayMs - DAY_MS)).toBe(5);
+  expect(await take(1, todayMs)).toBe(1);
+  expect(await take(1, todayMs - DAY_MS)).toBe(2);
 });
+
+// Each window lasted as long as the clock had been ahead.
+test.each([
+  ['was an hour ahead', 3_600_000, 0],
+  ['is set an hour back', -3_600_000, -7_200_000],
+])(
+  'the calls of a process that %s count in the present window alone',
+  async (subject, fromMs, toMs) => {
+    const { database } = testDatabase;
+    const secondMs = Math.floor(Date.now() / 1_000) * 1_000;
+    const take = (count: number, windowMs: number) =>
+      takeCalls(database, subject, count, windowMs, 1_000);
+    expect(await take(5, secondMs + fromMs)).toBe(5);
+    expect(await take(1, secondMs + toMs)).toBe(1);
+    expect(await take(1, secondMs + toMs)).toBe(2);
+    expect(await take(1, secondMs + toMs + 1_000)).toBe(1);
+  },
+);
 
 test('counts of windows that are over are cleared', async () => {
   const { database } = testDatabase;
-  await takeCalls(database, 'old', 1, 1_000);
-  await takeCalls(database, 'new', 1, 2_000);
+  await takeCalls(database, 'old', 1, 1_000, 1_000);
+  await takeCalls(database, 'new', 1, 2_000, 1_000);
   await clearCallCounts(database, 2_000, 10);
   const { rows } =
     await sql`select subject from call_counts where subject in ('old', 'new')`.execute(database);

@@ -287,7 +287,7 @@ test('all users of an account together try 1,000 codes an hour', async () => {
   const { database, clock } = world.api;
   const hourMs = 3_600_000;
   const windowMs = Math.floor(clock.nowMs / hourMs) * hourMs;
-  await takeCalls(database, `device code of account ${tenant.accountId}`, 1_000, windowMs);
+  await takeCalls(database, `device code of account ${tenant.accountId}`, 1_000, windowMs, hourMs);
   const look = (session: string) =>
     world.call('POST', '/console/device', { cookie: session, body: { code: 'BBBB-BBBB' } });
   expectProblem(await look(cookie), 429, 'too_many_attempts');
