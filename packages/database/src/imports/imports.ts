@@ -151,8 +151,19 @@ export async function listImports(
   return rows.map(fromStored);
 }
 
+/** The import that a worker wants next. */
+export interface WantedImport {
+  /**
+   * Workspaces whose imports the worker took before, the latest last: imports of all others come first. Without it, the
+   * many imports of a few workspaces would go before the first of a new one.
+   */
+  readonly servedEnvironmentIds?: readonly number[];
+  /** Only one whose file is here. */
+  readonly isStored?: boolean;
+}
+
 /**
- * Takes the lease of the oldest import that has work for a worker and no holder. Imports whose file is being sent to us
+ * Takes the lease of the next import, the oldest if no workspace was served before, that has work for a worker and no holder. Imports whose file is being sent to us
  * have no such work: the API works on them. One at a time for each workspace, so that many files of one do not take the
  * turns of the others: a fetch may take hours, and a worker has few turns. So claims are made one at a time. An import
  * that waits, for capacity or with a lease without a holder (`ImportStep.isWaiting`), lets imports pass whose files
@@ -161,23 +172,26 @@ export async function listImports(
 export async function claimImport(
   database: Database,
   leaseMs: number,
+  wanted: WantedImport = {},
 ): Promise<ImportRow | undefined> {
   return database.transaction().execute(async (transaction) => {
     // A statement of its own: the next one must see the claims that were made meanwhile.
     await sql`select pg_advisory_xact_lock(hashtext('claim import'))`.execute(transaction);
-    return claimNext(transaction, leaseMs);
+    return claimNext(transaction, leaseMs, wanted);
   });
 }
 
 async function claimNext(
   transaction: Transaction,
   leaseMs: number,
+  { servedEnvironmentIds = [], isStored = false }: WantedImport,
 ): Promise<ImportRow | undefined> {
   const { rows } = await sql<StoredImport>`
     with waiting as (
       select environment_id, import_id from imports
       where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
-        and (state <> 'preprocessing' or data_file_url is not null) and ${IS_OF_OPEN_WORKSPACE}
+        and (state <> 'preprocessing' or (data_file_url is not null and not ${isStored}::boolean))
+        and ${IS_OF_OPEN_WORKSPACE}
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
@@ -185,7 +199,8 @@ async function claimNext(
               or (held.lease_until >= clock_timestamp() and held.lease_until <> 'infinity'))
             and not held.waits_for_room)
         and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
-      order by created_at, environment_id, import_id
+      order by coalesce(array_position(${servedEnvironmentIds}::int[], environment_id), 0),
+               created_at, environment_id, import_id
       limit 1
       for update skip locked
     )

@@ -3,6 +3,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchFile } from '../http/fetch-file.ts';
+import { ImportTurns } from './import-turns.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
 import type { ReconcileLoop } from '../process/reconcile-loops.ts';
 import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
@@ -16,6 +17,8 @@ export interface ImportReconcileLoopsDeps extends Omit<RunImportDeps, 'fetchFile
 
 /** A file may take hours to come; with one at a time it would keep the files of all other workspaces waiting. */
 const IMPORTS_AT_A_TIME = 4;
+/** Of files that are here: while four slow servers have all of the others, a file that was sent to us goes on. */
+const STORED_AT_A_TIME = 1;
 
 /** They end with `stopping`. */
 export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): ReconcileLoop[] {
@@ -31,13 +34,15 @@ export function createImportReconcileLoops(deps: ImportReconcileLoopsDeps): Reco
         monotonicNow,
       }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
+    turns: new ImportTurns(),
   };
-  return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({
+  return Array.from({ length: IMPORTS_AT_A_TIME + STORED_AT_A_TIME }, (_, index) => ({
     name: `run imports ${index + 1}`,
     kind: 'imports',
     intervalMs,
     async run() {
-      while (!stopping.aborted && (await runNextImport(running)));
+      const takesStored = index >= IMPORTS_AT_A_TIME;
+      while (!stopping.aborted && (await runNextImport({ ...running, takesStored })));
     },
   }));
 }

@@ -33,11 +33,16 @@ import {
 import { CsvFault } from './csv-fault.ts';
 import { fetchImport, type FetchImportDeps } from './fetch-import.ts';
 import { findFileForm, formBefore } from './file-form.ts';
+import type { ImportTurns } from './import-turns.ts';
 import type { CsvRecord, WrongBytes } from './read-csv.ts';
 import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  /** Absent: the oldest import is next, whichever workspace has it. */
+  readonly turns?: ImportTurns;
+  /** Only imports whose files are here are taken. */
+  readonly takesStored?: boolean;
   /** Milliseconds that only go forward. */
   readonly monotonicNow: () => number;
   /** Absent: traces are off. */
@@ -87,8 +92,11 @@ export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
   const { database, leaseMs, now } = deps;
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
   await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
-  const row = await claimImport(database, leaseMs);
+  const { turns, takesStored = false } = deps;
+  const servedEnvironmentIds = turns?.servedEnvironmentIds ?? [];
+  const row = await claimImport(database, leaseMs, { servedEnvironmentIds, isStored: takesStored });
   if (row === undefined) return false;
+  turns?.took(row.environmentId);
   const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
   await (deps.traceImport?.(row, run) ?? run(UNTRACED));
   return true;

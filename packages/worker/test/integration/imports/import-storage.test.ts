@@ -2,9 +2,11 @@
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import { claimImport } from '@sluice/database/imports/imports';
+import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
+import { ImportTurns } from '../../../src/imports/import-turns.ts';
 import { ImportsWorld } from '../support/imports-world.ts';
 
 const dataFileUrl = 'https://files.example/events.csv';
@@ -90,4 +92,28 @@ test('of four workers at the same moment one takes an import of a workspace, and
   );
   const owners = claimed.flatMap((row) => row?.environmentId ?? []);
   expect(owners.toSorted((a, b) => a - b)).toEqual([1, 2]);
+});
+
+// Four workspaces with a hundred files each kept the file of another one waiting for days.
+test('a workspace that had a turn waits behind the others, however many older imports it has', async () => {
+  await insertTestWorkspace(world.database, 3);
+  for (const environmentId of [1, 1, 1, 2, 3]) {
+    world.nowMs += 1_000;
+    await world.insert({ dataFileUrl, environmentId });
+  }
+  const turns = new ImportTurns();
+  const served = async (): Promise<number | undefined> => {
+    await world.run({ turns, fetchFile: () => Readable.from([Buffer.from(NAMES)]) });
+    return turns.servedEnvironmentIds.at(-1);
+  };
+  expect([await served(), await served(), await served(), await served()]).toEqual([1, 2, 3, 1]);
+});
+
+test('a turn that is kept for files that are here takes no file from a URL', async () => {
+  await world.insert({ dataFileUrl, environmentId: 2 });
+  const sent = await world.upload(NAMES);
+  const fetchFile = () => expect.unreachable();
+  expect(await world.run({ takesStored: true, fetchFile })).toBe(true);
+  expect(await world.shown(sent)).toMatchObject({ state: 'imported' });
+  expect(await world.run({ takesStored: true, fetchFile })).toBe(false);
 });
