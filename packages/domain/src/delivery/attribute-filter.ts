@@ -6,7 +6,7 @@
  * filter does not change deliveries that are already logged.
  */
 import { canonicalJson } from '../values/canonical-json.ts';
-import { isJsonObject, type Json } from '../values/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import type { ReportingEvent } from './reporting-event.ts';
 
 export const FILTER_OPERATORS = [
@@ -74,7 +74,37 @@ export function matchesFilters(
   return filters.every((filter) => holds(body, filter));
 }
 
-function holds(body: Json, { field, operator, values = [] }: AttributeFilter): boolean {
+/** The values of a filter as they are compared with members. */
+interface Wanted {
+  readonly values: readonly string[];
+  readonly set: ReadonlySet<string>;
+  readonly ignoresCase: boolean;
+  /** One of them is the JSON of an object or a list. */
+  readonly hasObjects: boolean;
+}
+
+/**
+ * By the list of a filter: made once for all members and events. A list of 16,000 emails against 1,000 values took a
+ * second, in which the worker did no other work.
+ */
+const wantedByValues = new WeakMap<readonly string[], { readonly [field: string]: Wanted }>();
+const NO_VALUES: readonly string[] = [];
+
+function wantedOf({ field, values = NO_VALUES }: AttributeFilter): Wanted {
+  const ignoresCase = isEmail(field);
+  const kind = ignoresCase ? 'email' : 'text';
+  const made = wantedByValues.get(values);
+  const known = made?.[kind];
+  if (known) return known;
+  const compared = ignoresCase ? values.map((value) => value.toLowerCase()) : values;
+  const hasObjects = values.some((value) => /^[[{]/.test(value));
+  const wanted = { values: compared, set: new Set(compared), ignoresCase, hasObjects };
+  wantedByValues.set(values, { ...made, [kind]: wanted });
+  return wanted;
+}
+
+function holds(body: Json, filter: AttributeFilter): boolean {
+  const { field, operator, values = NO_VALUES } = filter;
   const found = membersOf(body, field);
   const isAny = (test: (member: Json) => boolean): boolean => found.some(test);
   switch (operator) {
@@ -84,14 +114,14 @@ function holds(body: Json, { field, operator, values = [] }: AttributeFilter): b
       return found.length === 0;
     case 'eq':
     case 'in':
-      return isAny((member) => isEqualToAny(member, values, isEmail(field)));
+      return isAny((member) => isEqualToAny(member, wantedOf(filter)));
     case 'not_eq':
     case 'not_in':
-      return !isAny((member) => isEqualToAny(member, values, isEmail(field)));
+      return !isAny((member) => isEqualToAny(member, wantedOf(filter)));
     case 'contains':
-      return isAny((member) => containsAny(member, values, isEmail(field)));
+      return isAny((member) => containsAny(member, wantedOf(filter)));
     case 'not_contains':
-      return !isAny((member) => containsAny(member, values, isEmail(field)));
+      return !isAny((member) => containsAny(member, wantedOf(filter)));
     case 'gt':
       return isAny((member) => isOrdered(member, values, (sign) => sign > 0));
     case 'gte':
@@ -112,11 +142,34 @@ function membersOf(value: Json, path: string): Json[] {
   }
   if (!isJsonObject(value)) return [];
   if (Object.hasOwn(value, path)) return inMember(value[path], '');
+  const key = longestKeyOf(value, path);
+  return key === undefined ? [] : inMember(value[key], path.slice(key.length + 1));
+}
+
+/** Keys that are compared with a path before its beginnings are looked up instead. */
+const COMPARED_KEY_COUNT_MAX = 8;
+
+/**
+ * The longest key with which the path begins, in front of a dot. Most objects of a list have few keys: to look up each
+ * beginning of a path of 100 parts in 20,000 of them took a quarter of a second.
+ */
+function longestKeyOf(value: JsonObject, path: string): string | undefined {
+  let found: string | undefined;
+  let count = 0;
+  for (const key in value) {
+    if (++count > COMPARED_KEY_COUNT_MAX) return longestBeginningIn(value, path);
+    const isLonger = key.length > (found?.length ?? 0);
+    if (isLonger && path[key.length] === '.' && path.startsWith(key)) found = key;
+  }
+  return found;
+}
+
+function longestBeginningIn(value: JsonObject, path: string): string | undefined {
   for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
     const key = path.slice(0, dot);
-    if (Object.hasOwn(value, key)) return inMember(value[key], path.slice(dot + 1));
+    if (Object.hasOwn(value, key)) return key;
   }
-  return [];
+  return undefined;
 }
 
 function inMember(member: Json | undefined, rest: string): Json[] {
@@ -128,24 +181,23 @@ function inMember(member: Json | undefined, rest: string): Json[] {
 const isEmail = (field: string): boolean => /(?:^|\.)email(?:_address)?$/.test(field);
 
 /** A scalar by its text, an object by its canonical JSON, a list by any of its elements. */
-function isEqualToAny(member: Json, values: readonly string[], ignoresCase: boolean): boolean {
-  if (Array.isArray(member))
-    return member.some((each) => each !== null && isEqualTo(each, values, ignoresCase));
-  return isEqualTo(member, values, ignoresCase);
+function isEqualToAny(member: Json, wanted: Wanted): boolean {
+  if (Array.isArray(member)) return member.some((each) => each !== null && isEqualTo(each, wanted));
+  return isEqualTo(member, wanted);
 }
 
-function isEqualTo(member: Json, values: readonly string[], ignoresCase: boolean): boolean {
+function isEqualTo(member: Json, { set, ignoresCase, hasObjects }: Wanted): boolean {
+  if (typeof member === 'object' && !hasObjects) return false;
   const text = typeof member === 'object' ? canonicalJson(member) : String(member);
-  if (!ignoresCase) return values.includes(text);
-  return values.some((value) => value.toLowerCase() === text.toLowerCase());
+  return set.has(ignoresCase ? text.toLowerCase() : text);
 }
 
 /** A text that holds one of them, or a list with an element that is equal to one. */
-function containsAny(member: Json, values: readonly string[], ignoresCase: boolean): boolean {
-  if (Array.isArray(member)) return isEqualToAny(member, values, ignoresCase);
+function containsAny(member: Json, wanted: Wanted): boolean {
+  if (Array.isArray(member)) return isEqualToAny(member, wanted);
   if (typeof member !== 'string') return false;
-  if (!ignoresCase) return values.some((value) => member.includes(value));
-  return values.some((value) => member.toLowerCase().includes(value.toLowerCase()));
+  const text = wanted.ignoresCase ? member.toLowerCase() : member;
+  return wanted.values.some((value) => text.includes(value));
 }
 
 /** Both sides are numbers, or texts that are numbers, and stand so to each other. */
@@ -160,11 +212,17 @@ function isOrdered(
   return isSo(signOf(text, value));
 }
 
-/** Whole numbers of any length are compared exactly. */
 function signOf(one: string, other: string): number {
-  if (WHOLE_NUMBER.test(one) && WHOLE_NUMBER.test(other)) {
-    const [a, b] = [BigInt(one), BigInt(other)];
-    return a === b ? 0 : a > b ? 1 : -1;
-  }
+  if (WHOLE_NUMBER.test(one) && WHOLE_NUMBER.test(other)) return signOfWhole(one, other);
   return Math.sign(Number(one) - Number(other));
+}
+
+/** Exact for any length, by the digits: an event may bring 60,000 of them. */
+function signOfWhole(one: string, other: string): number {
+  const isNegative = (text: string): boolean => text.startsWith('-') && text !== '-0';
+  if (isNegative(one) !== isNegative(other)) return isNegative(one) ? -1 : 1;
+  const [a, b] = [one, other].map((text) => text.replace('-', '')) as [string, string];
+  if (a === b) return 0;
+  const isGreater = a.length === b.length ? a > b : a.length > b.length;
+  return isGreater === isNegative(one) ? -1 : 1;
 }

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { matchesFilters, type AttributeFilter } from '../../src/delivery/attribute-filter.ts';
 import type { ReportingEvent } from '../../src/delivery/reporting-event.ts';
+import type { Json, JsonObject } from '../../src/values/json.ts';
 
 const event: ReportingEvent = {
   environmentId: 1,
@@ -114,4 +116,98 @@ test('all filters must hold, and an empty list is true of every event', () => {
   const holds: AttributeFilter = { field: 'metric', operator: 'exists' };
   expect(matchesFilters(event, [])).toBe(true);
   expect(matchesFilters(event, [holds, { field: 'metric', operator: 'not_exists' }])).toBe(false);
+});
+
+const matches = (data: JsonObject, filter: AttributeFilter): boolean =>
+  matchesFilters({ ...event, data }, [filter]);
+
+/** As the description of `field` has it, with each beginning of the path looked up. */
+function findSlowly(value: JsonObject, path: string): boolean {
+  const parts = path.split('.');
+  for (let count = parts.length; count > 0; count--) {
+    const key = parts.slice(0, count).join('.');
+    if (key === '' || !Object.hasOwn(value, key)) continue;
+    const member = value[key] as Json;
+    if (count === parts.length) return member !== null;
+    return typeof member === 'object' && member !== null
+      ? findSlowly(member as JsonObject, parts.slice(count).join('.'))
+      : false;
+  }
+  return false;
+}
+
+test('the longest key of an object is found first, among few keys and among many', () => {
+  const key = fc.constantFrom('a', 'b', 'a.b', 'a.b.a', 'b.a', 'c', 'd', 'e', 'f', 'g', 'h');
+  const { object } = fc.letrec<{ object: JsonObject }>((tie) => ({
+    object: fc.dictionary(key, fc.oneof({ depthSize: 'small' }, fc.constant(1), tie('object')), {
+      maxKeys: 11,
+    }) as fc.Arbitrary<JsonObject>,
+  }));
+  const path = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(object, path, (data, parts) => {
+      const field = `data.${parts.join('.')}`;
+      expect(matches(data, { field, operator: 'exists' })).toBe(findSlowly(data, parts.join('.')));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('whole numbers of any length stand to each other as numbers do', () => {
+  fc.assert(
+    fc.property(
+      fc.bigInt(-1_000n, 1_000n),
+      fc.bigInt(-1_000n, 1_000n),
+      fc.nat(30),
+      (a, b, zeros) => {
+        const [one, other] = [a, b].map(
+          (number) => `${number}${number === 0n ? '' : '0'.repeat(zeros)}`,
+        );
+        const filter = { field: 'data.n', values: [other as string] };
+        expect(matches({ n: one as string }, { ...filter, operator: 'gt' })).toBe(a > b);
+        expect(matches({ n: one as string }, { ...filter, operator: 'lte' })).toBe(a <= b);
+      },
+    ),
+  );
+  expect(matches({ n: '-0' }, { field: 'data.n', operator: 'gte', values: ['0'] })).toBe(true);
+});
+
+// One event of 64 KB kept a worker busy for a minute, with filters of its own workspace.
+describe('work is bounded', () => {
+  test('of a long path in a list of small objects', () => {
+    let lookUps = 0;
+    const small = new Proxy<JsonObject>(
+      { x: 1 },
+      {
+        getOwnPropertyDescriptor(target, key) {
+          lookUps++;
+          return Reflect.getOwnPropertyDescriptor(target, key);
+        },
+      },
+    );
+    const field = `data.list.${'a.'.repeat(90)}a`;
+    const data = { list: Array<Json>(100).fill(small) };
+    expect(matches(data, { field, operator: 'exists' })).toBe(false);
+    // A look for the whole path, and one for each key.
+    expect(lookUps).toBeLessThanOrEqual(300);
+  });
+
+  test.each(['data.list', 'data.email'])(
+    'of %s, a list of texts that many values are asked for',
+    (field) => {
+      let reads = 0;
+      const values = new Proxy(
+        Array.from({ length: 1_000 }, (_, at) => `v${at}`),
+        {
+          get(target, key, receiver) {
+            reads++;
+            return Reflect.get(target, key, receiver) as unknown;
+          },
+        },
+      );
+      const list = Array.from({ length: 1_000 }, (_, at) => `t${at}`);
+      expect(matches({ list, email: list }, { field, operator: 'in', values })).toBe(false);
+      expect(reads).toBeLessThan(20_000);
+    },
+  );
 });
