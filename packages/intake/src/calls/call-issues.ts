@@ -60,6 +60,12 @@ function tooLargeMessage(
 export const withCredential = (issue: Issue, { credentialId }: Workspace): Issue =>
   credentialId === undefined ? issue : { ...issue, credentialId };
 
+/**
+ * Kinds of one call that are recorded with their field. Each is a row of the log, and a batch of 60 KB of gzip may bring
+ * 50,000 of them: the rest are counted by their code alone.
+ */
+const KIND_COUNT_MAX = 100;
+
 /** One operation a kind of issue, with the count of calls: a batch of 2,500 bad items is one row to write, not 2,500. */
 export function recordIssues(
   call: Call,
@@ -69,11 +75,16 @@ export function recordIssues(
 ): RecordIssue[] {
   const counted = new Map<string, { issue: Issue; count: number }>();
   for (const issue of issues) {
-    const key = `${issue.code} ${issue.field ?? ''}`;
+    const kind = `${issue.code} ${issue.field ?? ''}`;
+    const isBeyond = counted.size >= KIND_COUNT_MAX && !counted.has(kind);
+    const key = isBeyond ? issue.code : kind;
     const same = counted.get(key);
     const { callCount = 1, ...recorded } = issue;
     if (same) same.count += callCount;
-    else counted.set(key, { issue: recorded, count: callCount });
+    else {
+      const known = isBeyond ? { ...recorded, field: null } : recorded;
+      counted.set(key, { issue: known, count: callCount });
+    }
   }
   return [...counted.values()].map(({ issue, count }) => ({
     type: 'issue.record',
