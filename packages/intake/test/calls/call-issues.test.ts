@@ -1,4 +1,4 @@
-/** Records of the issues of one call, which a sender may have many of. */
+/** Records of the issues of one call. */
 import type { Issue } from '@sluice/domain/operations/issue';
 import { expect, test } from 'vitest';
 import { recordIssues } from '../../src/calls/call-issues.ts';

@@ -39,7 +39,7 @@ import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  /** Absent: the oldest import is next, whichever workspace has it. */
+  /** Absent: the oldest import is next. */
   readonly turns?: ImportTurns;
   /** Only imports whose files are here are taken. */
   readonly takesStored?: boolean;
