@@ -103,15 +103,16 @@ async function mailSignup(
   if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
     return;
   const to = signup.email;
-  if (signup.isKnown) {
-    await mailer.send({ to, subject: 'You already have an account', text: KNOWN_TEXT });
-    return;
-  }
   const code = newCode();
-  // Before the mail, so that a code that arrives is good.
+  // Before the mail, so that a code that arrives is good. Also for a known address, which is never sent it: a try then
+  // writes the same row, and the time of its answer does not show whether the address has an account.
   const codeHmac = hashCode(secret, 'signup code', signupId, signup.email, code);
   await keepSignupCode(database, signupId, codeHmac, nowMs + CODE_LIFETIME_MS);
-  await mailer.send({ to, subject: 'Your verification code', text: codeText(code) });
+  await mailer.send(
+    signup.isKnown
+      ? { to, subject: 'You already have an account', text: KNOWN_TEXT }
+      : { to, subject: 'Your verification code', text: codeText(code) },
+  );
 }
 
 async function mailSignIn(
@@ -121,12 +122,16 @@ async function mailSignIn(
   const signInId = String(entry.payload['sign_in_id']);
   const signIn = await findSignIn(database, signInId);
   const nowMs = now();
-  // An address that is no user's gets no mail: an answer would show any caller which addresses are users'.
-  if (!signIn?.isKnown || nowMs - signIn.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS) return;
+  // An empty address means that the address has had its codes.
+  if (!signIn || signIn.email === '' || nowMs - signIn.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
+    return;
   const code = newCode();
-  // Before the mail, so that a code that arrives is good.
+  // Before the mail, so that a code that arrives is good. Also for an address that is no user's: a try then writes the
+  // same row, and the time of its answer does not show which addresses are users'.
   const codeHmac = hashCode(secret, 'sign-in code', signInId, signIn.email, code);
   await keepSignInCode(database, signInId, codeHmac, nowMs + CODE_LIFETIME_MS);
+  // A mail would show its receiver alone, but any caller could have us mail any address.
+  if (!signIn.isKnown) return;
   await mailer.send({
     to: signIn.email,
     subject: 'Your code to sign in',

@@ -284,7 +284,10 @@ export async function recordSignIn(
 
 /**
  * The owner of an address, in an open account: the active user who has it, else the user who was invited last. It runs
- * before the tenant is known. Index: `users_by_email_and_account`.
+ * before the tenant is known. Indexes: `users_by_email_and_account`, the primary key of `identity_providers`.
+ *
+ * A mailed code opens no account that requires its identity provider, so such an invitation comes after the others:
+ * otherwise any account of that kind could keep a person out of all accounts that invite them.
  */
 export async function findUserByEmail(
   database: DatabaseOrTransaction,
@@ -294,9 +297,10 @@ export async function findUserByEmail(
     select u.account_id::int as "accountId", u.user_id as "userId"
       from users u join accounts a on a.account_id = u.account_id
      where lower(u.email) = lower(${email}) and u.status <> 'deactivated' and a.status <> 'closed'
-     order by (u.status = 'active') desc, u.updated_at desc, u.user_id desc limit 1`.execute(
-    database,
-  );
+     order by (u.status = 'active') desc,
+              exists (select from identity_providers p where p.account_id = u.account_id and p.is_required),
+              u.updated_at desc, u.user_id desc
+     limit 1`.execute(database);
   return rows[0];
 }
 

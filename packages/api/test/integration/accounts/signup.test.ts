@@ -191,6 +191,22 @@ describe('an address that is known', () => {
     expect(told?.text).not.toMatch(/\b\d{6}\b(?=\s*$)/m);
   });
 
+  // Security: a row that is written for unknown addresses alone shows the others by the time of the answer.
+  test('costs a wrong code the write of an unknown address', async () => {
+    const known = world.newAddress();
+    await world.complete(known, await world.startedCode(known));
+    const { rows: before } = await sql<{ latest: string }>`
+      select max(signup_id)::text as latest from signups`.execute(world.api.database);
+    for (const email of [known, world.newAddress()]) {
+      const code = await world.startedCode(email);
+      expectProblem(await world.complete(email, otherThan(code)), 422, 'invalid_code');
+      const { rows } = await sql<{ tries: number }>`
+        select attempt_count as tries from signups
+         where email = ${email} and signup_id > ${before[0]!.latest}`.execute(world.api.database);
+      expect(rows).toEqual([{ tries: 1 }]);
+    }
+  });
+
   test('only the right code hears that it is taken', async () => {
     const email = world.newAddress();
     const code = await world.startedCode(email);

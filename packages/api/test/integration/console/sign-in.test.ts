@@ -115,6 +115,21 @@ test('an address that is no active user gets no mail, and the same answer', asyn
     expect(await world.mailedCode(address)).toBe('no code');
 });
 
+// Security: a row that is written for users alone shows them by the time of the answer.
+test('a wrong code does the same write for a user and for an unknown address', async () => {
+  const { api } = world;
+  const { email } = await world.insertUser(api.a, 'member');
+  for (const address of [email, 'a.stranger@example.com']) {
+    const code = await world.mailedCode(address);
+    expectProblem(await world.giveCode(address, otherThan(code)), 422, 'invalid_code');
+    const { rows } = await sql<{ tries: number }>`
+      select attempt_count as tries from sign_in_codes where email = ${address}`.execute(
+      api.database,
+    );
+    expect(rows).toEqual([{ tries: 1 }]);
+  }
+});
+
 test('wrong codes for a user are in the audit log once an hour', async () => {
   const { api } = world;
   const { email, userId } = await world.insertUser(api.b, 'member');

@@ -69,6 +69,20 @@ test('two accounts may invite one address: the code leads to the later, and afte
   expect(await accountOf(email)).toBe(b.accountId);
 });
 
+// Otherwise any account with a provider of its own keeps a person out by an invitation.
+test('a later invitation to an account that requires its identity provider does not hide an earlier one', async () => {
+  const { a, b, clock, database } = world.api;
+  const email = world.newAddress();
+  expect((await invite(a, email)).statusCode).toBe(200);
+  clock.nowMs += 1_000;
+  expect((await invite(b, email)).statusCode).toBe(200);
+  await sql`
+    insert into identity_providers (account_id, issuer, client_id, is_required, admin_signed_in_at)
+    values (${b.accountId}, 'https://id.example', 'sluice', true, now())`.execute(database);
+  expect(await accountOf(email)).toBe(a.accountId);
+  await sql`delete from identity_providers where account_id = ${b.accountId}`.execute(database);
+});
+
 test('an address that is a user’s of another account is answered as any other, and gets no mail', async () => {
   const { a, b } = world.api;
   const { email } = await world.insertUser(b, 'member');
