@@ -180,7 +180,8 @@ function LaneCard({
   readonly onChanged: () => void;
 }) {
   const sentence = laneSentence(state, useNow(), { isLocal: useIsLocal() });
-  const [isAsking, setIsAsking] = useState(false);
+  // As it was when the question was opened: another delivery may block the others meanwhile, and is not skipped by it.
+  const [asked, setAsked] = useState<{ readonly sequence: number; readonly behind: number }>();
   const { head } = state;
   const isFailing = state.state === 'failing' && head !== null;
   return (
@@ -201,7 +202,12 @@ function LaneCard({
           >
             Try now
           </ActionButton>
-          <button type="button" onClick={() => setIsAsking(true)}>
+          <button
+            type="button"
+            onClick={() =>
+              setAsked({ sequence: head.sequence, behind: state.unfinished_count - 1 })
+            }
+          >
             Skip delivery {head.sequence} …
           </button>
           <Link className="button" query={{ delivery: String(head.sequence) }}>
@@ -209,30 +215,30 @@ function LaneCard({
           </Link>
         </div>
       )}
-      {isAsking && head && (
+      {asked && (
         <Dialog
-          title={`Skip delivery ${head.sequence} for ever?`}
-          onClose={() => setIsAsking(false)}
+          title={`Skip delivery ${asked.sequence} for ever?`}
+          onClose={() => setAsked(undefined)}
         >
           <p>
-            It will not be sent again by itself. {state.unfinished_count - 1} that wait behind it go
-            on, in order. It can be resent later.
+            It will not be sent again by itself. {asked.behind} that wait behind it go on, in order.
+            It can be resent later.
           </p>
           <div className="actions">
             <ActionButton
               path={`${base}/skip_head`}
-              body={{ sequence: head.sequence }}
+              body={{ sequence: asked.sequence }}
               capability="deliveries.skip"
               isMain
-              done={`Delivery ${head.sequence} is skipped`}
+              done={`Delivery ${asked.sequence} is skipped`}
               onDone={() => {
-                setIsAsking(false);
+                setAsked(undefined);
                 onChanged();
               }}
             >
-              {`Skip delivery ${head.sequence} for ever`}
+              {`Skip delivery ${asked.sequence} for ever`}
             </ActionButton>
-            <button type="button" onClick={() => setIsAsking(false)}>
+            <button type="button" onClick={() => setAsked(undefined)}>
               Keep it
             </button>
           </div>

@@ -85,6 +85,27 @@ test('a delivery is skipped only after its number was repeated, and the others g
   await page.context().close();
 });
 
+test('a question about one delivery never skips the next one, which blocks the others meanwhile', async () => {
+  const { id, receiver } = await blockedWebhook('next');
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Skip delivery 1 …' }).click();
+  const skip = page.getByRole('button', { name: 'Skip delivery 1 for ever' });
+  await skip.waitFor();
+  // A colleague skips it first.
+  await world.call('POST', `/v1/reporting_webhooks/${id}/skip_head`, { sequence: 1 });
+  await page.getByText(/^Delivery 2 gets 500/).waitFor();
+  const answer = page.waitForResponse(/skip_head/);
+  await skip.click();
+  expect((await answer).ok()).toBe(false);
+  const { rows } = await sql<{ sequence: number }>`
+    select sequence::int from delivery_attempts
+     where webhook_id = ${id} and outcome = 'abandoned'`.execute(world.fleet.database);
+  expect(rows).toEqual([{ sequence: 1 }]);
+  receiver.close();
+  await page.context().close();
+});
+
 test('a delivery is sent again by the keyboard alone, and a double press sends it once', async () => {
   const { id, receiver } = await blockedWebhook('again');
   receiver.answer.status = 200;
