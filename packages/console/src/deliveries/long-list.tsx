@@ -56,7 +56,8 @@ export function LongList({
     const timer = setTimeout(() => {
       read(pagesOf(range, PAGE_COUNT));
       const first = Math.floor(place.scrollTop / ROW_HEIGHT_PX);
-      setQuery({ at: first === 0 ? undefined : String(top - first) }, false);
+      // No step back: the history would be as long as the scrolling, and each step would scroll the window up.
+      setQuery({ at: first === 0 ? undefined : String(top - first) });
     }, REST_MS);
     return () => clearTimeout(timer);
   }, [range.first, range.end, top, read]);

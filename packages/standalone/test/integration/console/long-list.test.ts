@@ -73,6 +73,27 @@ test('End and PageDown reach the oldest of 100,000, with few rows drawn, and a r
   await page.context().close();
 });
 
+test('Back leads from a scrolled list to the screen before it, and scrolling leaves the window in its place', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.getByRole('link', { name: 'long', exact: true }).click();
+  await list(page)
+    .getByRole('button', { name: String(COUNT), exact: true })
+    .waitFor();
+  await list(page).focus();
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+  for (let count = 0; count < 3; count++) {
+    const before = page.url();
+    await page.keyboard.press('PageDown');
+    await page.waitForURL(({ href, searchParams }) => href !== before && searchParams.has('at'));
+    expect(await page.evaluate(() => scrollY)).toBeGreaterThan(0);
+  }
+  await page.goBack();
+  await page.waitForURL(`${world.url}/webhooks`);
+  await page.getByRole('heading', { name: 'Webhooks', exact: true }).waitFor();
+  await page.context().close();
+});
+
 test('filtered deliveries are listed by pages, of one webhook and of all', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${webhookId}`);
