@@ -11,7 +11,6 @@ import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import { lastMinuteOf } from '../tail/last-minute.ts';
 import { useTail } from '../tail/use-tail.ts';
 import type { ListedWebhook } from '../webhooks/webhooks.tsx';
 
@@ -97,14 +96,14 @@ function Tile({
 function Calls() {
   const nowMs = useNow();
   const [sinceMs] = useState(Date.now);
-  const { all, isOpen, failure } = useTail({ isPaused: false });
+  const { lastMinute, isOpen, failure } = useTail({ isPaused: false });
   if (failure)
     return (
       <li>
         <Failure failure={failure} />
       </li>
     );
-  const { callCount, refusedPercent } = lastMinuteOf(all(), nowMs);
+  const { callCount, refusedPercent } = lastMinute(nowMs);
   const spanMs = Math.min(60_000, nowMs - sinceMs);
   return (
     <>

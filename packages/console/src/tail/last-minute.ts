@@ -1,7 +1,13 @@
-/** Counts of calls and refusals in the last minute. From the lines of a live tail. Pure. */
-import type { TailRow } from './tail-line.ts';
+/**
+ * Counts of calls and refusals in the last minute of a live tail. Pure.
+ *
+ * They are counted as they come, by second: the rows that the page keeps are fewer than the calls of a busy minute.
+ */
+import type { DroppedLines, TailLine } from './tail-line.ts';
 
-const MINUTE_MS = 60_000;
+const MINUTE_SECONDS = 60;
+/** Ten minutes: lines of a process whose clock differs have seconds of their own. */
+const KEPT_SECONDS_MAX = 600;
 const REFUSED: ReadonlySet<string> = new Set(['refused', 'rate_limited', 'overloaded']);
 
 export interface LastMinute {
@@ -10,25 +16,48 @@ export interface LastMinute {
   readonly refusedPercent: number;
 }
 
-/**
- * @param rows - oldest first. Deliveries are no calls. Lines that were dropped count as calls that came when the line after
- *   them did.
- */
-export function lastMinuteOf(rows: readonly TailRow[], nowMs: number): LastMinute {
-  let callCount = 0;
-  let refusedCount = 0;
-  let droppedCount = 0;
-  for (const row of rows) {
+export const isRefused = ({ outcome }: TailLine): boolean => REFUSED.has(outcome);
+
+export class LastMinuteCounts {
+  /** By Unix second, in the order of arrival. */
+  readonly #seconds = new Map<number, { callCount: number; refusedCount: number }>();
+  #droppedCount = 0;
+
+  /** Deliveries are no calls. Lines that were dropped count as calls that came when the line after them did. */
+  add(row: TailLine | DroppedLines): void {
     if (row.kind === 'dropped') {
-      droppedCount += row.count ?? 0;
-      continue;
+      this.#droppedCount += row.count ?? 0;
+      return;
     }
-    if (row.at_ms > nowMs - MINUTE_MS && row.kind !== 'reported') {
-      callCount += 1 + droppedCount;
-      if (REFUSED.has(row.outcome)) refusedCount++;
+    const droppedCount = this.#droppedCount;
+    this.#droppedCount = 0;
+    if (row.kind === 'reported') return;
+    const second = Math.floor(row.at_ms / 1000);
+    const counts = this.#seconds.get(second) ?? { callCount: 0, refusedCount: 0 };
+    this.#seconds.set(second, counts);
+    counts.callCount += 1 + droppedCount;
+    if (isRefused(row)) counts.refusedCount++;
+    for (const oldest of this.#seconds.keys()) {
+      if (this.#seconds.size <= KEPT_SECONDS_MAX) break;
+      this.#seconds.delete(oldest);
     }
-    droppedCount = 0;
   }
-  const refusedPercent = callCount === 0 ? 0 : (100 * refusedCount) / callCount;
-  return { callCount, refusedPercent };
+
+  clear(): void {
+    this.#seconds.clear();
+    this.#droppedCount = 0;
+  }
+
+  /** Of the present second and the 59 whole seconds before it. */
+  at(nowMs: number): LastMinute {
+    const after = Math.floor(nowMs / 1000) - MINUTE_SECONDS;
+    let callCount = 0;
+    let refusedCount = 0;
+    for (const [second, counts] of this.#seconds) {
+      if (second <= after) continue;
+      callCount += counts.callCount;
+      refusedCount += counts.refusedCount;
+    }
+    return { callCount, refusedPercent: callCount === 0 ? 0 : (100 * refusedCount) / callCount };
+  }
 }

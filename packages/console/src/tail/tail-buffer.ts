@@ -1,4 +1,5 @@
 /** The latest lines of a tail, and counts of all of them. Drawn now and then; counted always. */
+import { isRefused, type LastMinute, LastMinuteCounts } from './last-minute.ts';
 import type { DroppedLines, TailLine, TailRow } from './tail-line.ts';
 
 export const ROW_COUNT_MAX = 5_000;
@@ -9,24 +10,24 @@ export interface TailCounts {
   readonly droppedCount: number;
 }
 
-const REFUSED: ReadonlySet<string> = new Set(['refused', 'rate_limited', 'overloaded']);
-
 export class TailBuffer {
   #rows: TailRow[] = [];
   #number = 0;
   #lineCount = 0;
   #refusedCount = 0;
   #droppedCount = 0;
+  readonly #lastMinute = new LastMinuteCounts();
 
   add(rows: readonly (TailLine | DroppedLines)[]): void {
     for (const row of rows) {
       this.#rows.push({ ...row, number: ++this.#number });
+      this.#lastMinute.add(row);
       if (row.kind === 'dropped') {
         this.#droppedCount += row.count ?? 0;
         continue;
       }
       this.#lineCount++;
-      if (REFUSED.has(row.outcome)) this.#refusedCount++;
+      if (isRefused(row)) this.#refusedCount++;
     }
     // In one go now and then, since each cut copies the rest.
     if (this.#rows.length > 2 * ROW_COUNT_MAX) this.#rows = this.#rows.slice(-ROW_COUNT_MAX);
@@ -37,6 +38,11 @@ export class TailBuffer {
     this.#lineCount = 0;
     this.#refusedCount = 0;
     this.#droppedCount = 0;
+    this.#lastMinute.clear();
+  }
+
+  lastMinute(nowMs: number): LastMinute {
+    return this.#lastMinute.at(nowMs);
   }
 
   /** Newest first. */

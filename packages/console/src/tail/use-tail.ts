@@ -7,6 +7,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { RequestFailed } from '../client/request.ts';
 import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
 import { useSession } from '../client/session.ts';
+import type { LastMinute } from './last-minute.ts';
 import { TailBuffer, type TailCounts } from './tail-buffer.ts';
 import type { DroppedLines, TailLine, TailRow } from './tail-line.ts';
 
@@ -29,6 +30,7 @@ export interface TailView extends TailCounts {
   readonly failure: RequestFailed | undefined;
   readonly clear: () => void;
   readonly all: () => readonly TailRow[];
+  readonly lastMinute: (nowMs: number) => LastMinute;
 }
 
 /** @param isPaused - new lines are not drawn; they are read and counted all the same. */
@@ -80,6 +82,7 @@ export function useTail({
     isOpen,
     failure,
     all: () => buffer.all(),
+    lastMinute: (nowMs) => buffer.lastMinute(nowMs),
     clear: () => {
       buffer.clear();
       setCounts(buffer.counts());
