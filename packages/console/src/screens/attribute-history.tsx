@@ -24,13 +24,13 @@ export function AttributeHistory({
   readonly name: string;
 }) {
   const { workspaceId } = useSession();
-  const resource = useResource<{ history: readonly AttributeChange[] }>(
-    `${base}/attributes/${segment(name)}/history?${idType}`,
-    { workspaceId },
-  );
+  const resource = useResource<{
+    readonly history: readonly AttributeChange[];
+    readonly next: string;
+  }>(`${base}/attributes/${segment(name)}/history?${idType}`, { workspaceId });
   return (
     <Shown resource={resource} lines={2}>
-      {({ history }) =>
+      {({ history, next }) =>
         history.length === 0 ? (
           <p className="faint">Not changed in the last 30 days.</p>
         ) : (
@@ -41,6 +41,7 @@ export function AttributeHistory({
                 {visibleText(`${valueText(change.from)} → ${valueText(change.to)}`)}
               </li>
             ))}
+            {next !== '' && <li className="faint">Older changes are in the activity.</li>}
           </ul>
         )
       }

@@ -12,6 +12,7 @@ import { activityText } from '../sentences/activity-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AttributeHistory } from './attribute-history.tsx';
 import { ID_TYPES } from './people.tsx';
+import { Relationships } from './relationships.tsx';
 
 interface Customer {
   readonly id: string | null;
@@ -36,12 +37,6 @@ interface Activity {
   readonly name: string | null;
   readonly timestamp: number;
   readonly data: Readonly<Record<string, unknown>>;
-}
-
-interface Relationship {
-  readonly object_type_id: number;
-  readonly identifiers: { readonly object_id: string };
-  readonly attributes: Readonly<Record<string, unknown>>;
 }
 
 const INTERVAL_MS = 5_000;
@@ -96,7 +91,9 @@ function Person({
               {query['tab'] === undefined && (
                 <Activities base={base} idType={idType} query={query} />
               )}
-              {query['tab'] === 'relationships' && <Relationships base={base} idType={idType} />}
+              {query['tab'] === 'relationships' && (
+                <Relationships base={base} idType={idType} start={query['start']} />
+              )}
               {query['tab'] === 'devices' && <Devices devices={customer.devices} />}
             </section>
           </div>
@@ -261,35 +258,6 @@ function Activities({
           <PageButtons start={start} next={next} onStart={(to) => setQuery({ start: to }, false)} />
         </>
       )}
-    </Shown>
-  );
-}
-
-function Relationships({ base, idType }: { readonly base: string; readonly idType: string }) {
-  const { workspaceId } = useSession();
-  const resource = useResource<{ svc_relationships: readonly Relationship[] }>(
-    `${base}/relationships?${idType}`,
-    { workspaceId },
-  );
-  return (
-    <Shown resource={resource}>
-      {({ svc_relationships: relationships }) =>
-        relationships.length === 0 ? (
-          <Empty title="Related to no object" />
-        ) : (
-          <dl className="pairs">
-            {relationships.map(({ object_type_id: type, identifiers, attributes }) => (
-              <div key={`${type} ${identifiers.object_id}`}>
-                <dt>type {type}</dt>
-                <dd>
-                  <b>{visibleText(identifiers.object_id)}</b>{' '}
-                  {Object.keys(attributes).length > 0 && visibleText(JSON.stringify(attributes))}
-                </dd>
-              </div>
-            ))}
-          </dl>
-        )
-      }
     </Shown>
   );
 }

@@ -1,5 +1,6 @@
 /** Companies and their people, in the console. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -40,5 +41,26 @@ test('an object is found by an attribute, shows its people, and leads to them', 
   await page.getByRole('link', { name: 'a/b <i>' }).click();
   await page.getByRole('heading', { name: 'a/b <i>' }).waitFor();
   expect(await page.locator('main i').count()).toBe(0);
+  await page.context().close();
+});
+
+test('a person with more objects than a page lists all of them, and each leads to its object', async () => {
+  for (let count = 1; count <= 101; count++)
+    await world.send('/v1/group', { userId: 'hub', groupId: `branch ${count}`, traits: {} });
+  await world.send('/v1/track', { userId: 'hub', event: 'Related' });
+  await world.fleet.event('hub', 'Related');
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/people/hub?tab=relationships`);
+  const objects = page.getByRole('definition').getByRole('link', { name: /^branch / });
+  await objects.first().waitFor();
+  expect(await objects.count()).toBe(100);
+  const listed = await objects.allInnerTexts();
+  await page.getByRole('button', { name: 'Next' }).click();
+  await expect.poll(() => objects.count(), WAIT).toBe(1);
+  const last = await objects.innerText();
+  expect(listed).not.toContain(last);
+  await objects.click();
+  await page.getByRole('heading', { name: last, exact: true }).waitFor();
+  await page.getByRole('link', { name: 'hub', exact: true }).waitFor();
   await page.context().close();
 });
