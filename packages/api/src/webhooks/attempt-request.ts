@@ -1,14 +1,21 @@
 /**
  * `…/deliveries/{sequence}/attempts/{attempt}/request`: the request of an attempt, for the console. The body is as it
- * was sent. The headers are made again from the webhook as it is configured now. The signature is shown if its key is
+ * was sent. The headers are made again from the webhook as it is configured now. A signature is shown if its key is
  * the one that signed then. The webhook's own headers are shown without their values.
  */
 import { createHmac } from 'node:crypto';
 import type { Database } from '@sluice/database/connection/connection';
-import { findSentAttempt } from '@sluice/database/delivery/delivery-bodies';
+import { findSentAttempt, type SentAttempt } from '@sluice/database/delivery/delivery-bodies';
 import { findSigningKeys } from '@sluice/database/webhooks/signing-keys';
-import { findWebhook } from '@sluice/database/webhooks/webhooks';
-import { deliveryHeaders, secretContext, stringToSign } from '@sluice/domain/delivery/webhook';
+import { findWebhook, type Webhook } from '@sluice/database/webhooks/webhooks';
+import {
+  deliveryHeaders,
+  secretContext,
+  standardKey,
+  standardMessageId,
+  standardStringToSign,
+  stringToSign,
+} from '@sluice/domain/delivery/webhook';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
@@ -44,14 +51,9 @@ export function registerAttemptRequest(
       const keys = await findSigningKeys(database, lane, now());
       const timestamp = Math.floor(sent.startedAt.getTime() / 1000);
       const isOfThisKey = keys !== undefined && keys.madeAt <= sent.startedAt && !keys.next;
-      const signature = isOfThisKey
-        ? createHmac(
-            'sha256',
-            encryptedText.decrypt(keys.signingKey, secretContext(lane.environmentId)),
-          )
-            .update(stringToSign(timestamp, sent.body))
-            .digest('hex')
-        : CHANGED;
+      const key = isOfThisKey
+        ? encryptedText.decrypt(keys.signingKey, secretContext(lane.environmentId))
+        : undefined;
       const own = Object.keys(
         openHeaders(webhook.customHeaders, lane.environmentId, encryptedText),
       );
@@ -60,7 +62,7 @@ export function registerAttemptRequest(
           method: 'POST',
           url: webhook.endpoint,
           headers: {
-            ...deliveryHeaders(timestamp, webhook.signing === 'sluice' ? { signature } : {}),
+            ...signedHeaders(webhook, sent, timestamp, key),
             ...Object.fromEntries(own.map((name) => [name, NOT_SHOWN])),
             ...(hasOAuth2(webhook, lane.environmentId, encryptedText) && {
               authorization: TOKEN_NOT_SHOWN,
@@ -73,6 +75,33 @@ export function registerAttemptRequest(
     },
   );
 }
+
+/** @param key - that signed; undefined if it is not known any more. */
+function signedHeaders(
+  { signing, standardWebhooks }: Pick<Webhook, 'signing' | 'standardWebhooks'>,
+  { eventId, body }: Pick<SentAttempt, 'eventId' | 'body'>,
+  timestamp: number,
+  key: string | undefined,
+): Record<string, string> {
+  const signature = key === undefined ? CHANGED : signed(key, stringToSign(timestamp, body), 'hex');
+  const ours = signing === 'sluice' ? { signature } : {};
+  const isStandard = signing === 'standard_webhooks' || (standardWebhooks && signing === 'sluice');
+  if (!isStandard) return deliveryHeaders(timestamp, ours);
+  const messageId = standardMessageId(eventId);
+  if (key === undefined) {
+    const standard = { eventId: messageId, signatures: [] };
+    return { ...deliveryHeaders(timestamp, { ...ours, standard }), 'webhook-signature': CHANGED };
+  }
+  const ofStandard = Buffer.from(standardKey(key, toBase64), 'base64');
+  const signatures = [
+    signed(ofStandard, standardStringToSign(messageId, timestamp, body), 'base64'),
+  ];
+  return deliveryHeaders(timestamp, { ...ours, standard: { eventId: messageId, signatures } });
+}
+
+const signed = (key: string | Buffer, text: string, coding: 'hex' | 'base64'): string =>
+  createHmac('sha256', key).update(text).digest(coding);
+const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
 
 const CHANGED = '(the signing key was changed since)';
 const TOKEN_NOT_SHOWN = '(the access token of OAuth2; not shown)';

@@ -19,7 +19,10 @@ beforeAll(async () => {
   await fetch(`${world.url}/v1/reporting_webhooks/${id}`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ headers: { 'X-Own': 'a secret of the receiver' } }),
+    body: JSON.stringify({
+      headers: { 'X-Own': 'a secret of the receiver' },
+      standard_webhooks: true,
+    }),
   });
   for (const user of ['ada', 'bob', 'eve'])
     await world.send('/v1/identify', {
@@ -49,8 +52,13 @@ test('an attempt shows the request as the receiver got it, without the secrets',
     .textContent())!;
   const got = receiver.heads[index]!;
   expect(head).toContain(`POST ${receiver.url}`);
-  for (const name of ['content-type', 'user-agent', 'x-svc-timestamp', 'x-svc-signature'])
+  for (const name of [
+    ...['content-type', 'user-agent', 'x-svc-timestamp', 'x-svc-signature'],
+    ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+  ]) {
+    expect(got).toHaveProperty(name);
     expect(head).toContain(`${name}: ${String(got[name])}`);
+  }
   expect(got['x-own']).toBe('a secret of the receiver');
   expect(head).toContain('x-own: (set by you; not shown)');
   expect(await page.content()).not.toContain('a secret of the receiver');
