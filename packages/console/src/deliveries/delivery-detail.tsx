@@ -3,7 +3,7 @@ import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
-import { Copyable } from '../parts/copy-button.tsx';
+import { Copyable, CopyButton } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -12,6 +12,7 @@ import { Link, useSetQuery } from '../routing/router.tsx';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Attempt, Delivery } from './delivery.ts';
+import { curlOfRequest, type SentRequest } from './request-curl.ts';
 
 export function DeliveryDetail({
   base,
@@ -83,30 +84,25 @@ export function DeliveryDetail({
   );
 }
 
-interface SentRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly size_bytes: number;
-}
-
 /** The request: the head, and the body byte for byte. */
 function RequestView({ path }: { readonly path: string }) {
   const { workspaceId } = useReach();
   const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
   return (
     <Shown resource={resource} lines={3}>
-      {({ request: { method, url, headers, body, size_bytes: size } }) => (
+      {({ request: sent }) => (
         <>
           <JsonView
             value={[
-              `${method} ${url}`,
-              ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+              `${sent.method} ${sent.url}`,
+              ...Object.entries(sent.headers).map(([name, value]) => `${name}: ${value}`),
             ].join('\n')}
             label="Request line and headers that were sent"
           />
-          <JsonView value={body} label={`Body that was sent, ${size} bytes`} />
+          <JsonView value={sent.body} label={`Body that was sent, ${sent.size_bytes} bytes`} />
+          <p>
+            <CopyButton text={curlOfRequest(sent)} label="Copy the request as curl" />
+          </p>
         </>
       )}
     </Shown>

@@ -43,7 +43,7 @@ const isBasic = (auth: SampleCall['auth']): boolean => auth === 'basic' || auth 
 const colonOf = (auth: SampleCall['auth']): string => (auth === 'basic' ? ':' : '');
 
 /** In apostrophes, as a POSIX shell reads it. */
-const shellText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+export const shellText = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 /** In quotes, with the escapes that JSON has in common with Python, Go and Java. */
 const quoted = (text: string): string => JSON.stringify(text);
 /** In apostrophes, as Ruby and PHP read it. */
