@@ -9,6 +9,7 @@ import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText, type Money, moneyText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import { AccountZone, ZoneLead } from './account-zone.tsx';
 import { Buying } from './buying.tsx';
 import { PURCHASE_KINDS, type Purchase } from './purchase.tsx';
 
@@ -55,7 +56,11 @@ export const billingRoute: Route = {
   pattern: '/billing',
   title: () => 'Billing',
   query: { start: /^[\w-]{1,2048}$/ },
-  screen: ({ place: { query } }) => <Billing start={query['start']} />,
+  screen: ({ place: { query } }) => (
+    <AccountZone>
+      <Billing start={query['start']} />
+    </AccountZone>
+  ),
 };
 
 function Billing({ start }: { readonly start: string | undefined }) {
@@ -69,6 +74,7 @@ function Billing({ start }: { readonly start: string | undefined }) {
     <>
       <header className="title">
         <h1>Billing</h1>
+        <ZoneLead />
       </header>
       <section className="card" aria-labelledby="plan">
         <h2 id="plan">Plan and next invoice</h2>
@@ -136,8 +142,8 @@ function Plan({
           'There is no subscription, so no invoice comes by itself.'
         ) : (
           <>
-            The next invoice, <Time atMs={Date.parse(next.date)} isWhole />, is{' '}
-            {moneyText(next.estimated)}
+            {/* A day, which has no time to show in another zone. */}
+            The next invoice, of {next.date} (UTC), is {moneyText(next.estimated)}
             {overage && ` and ${moneyText(overage)} for usage beyond the plan`}: an estimate, before
             taxes and coupons.
           </>

@@ -6,6 +6,7 @@ import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
+import { AccountZone, ZoneLead } from './account-zone.tsx';
 
 interface Entry {
   readonly entry_id: number;
@@ -24,7 +25,11 @@ export const creditsRoute: Route = {
   pattern: '/billing/credits',
   title: () => 'Credits',
   query: { type: TYPES, start: /^[\w-]{1,2048}$/ },
-  screen: ({ place: { query } }) => <Ledger query={query} />,
+  screen: ({ place: { query } }) => (
+    <AccountZone>
+      <Ledger query={query} />
+    </AccountZone>
+  ),
 };
 
 function Ledger({ query }: { readonly query: Readonly<Record<string, string>> }) {
@@ -46,6 +51,7 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
           <Link to="/billing">Billing</Link>
         </p>
         <h1>Credits</h1>
+        <ZoneLead />
       </header>
       <div className="tabs" role="group" aria-label="Type">
         {TYPES.map((each) => (

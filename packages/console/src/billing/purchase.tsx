@@ -9,6 +9,7 @@ import { Link, type Route } from '../routing/router.tsx';
 import { type Money, moneyText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import { AccountZone, ZoneLead } from './account-zone.tsx';
 
 export interface Purchase {
   readonly run_id: string;
@@ -45,7 +46,9 @@ export const purchaseRoute: Route = {
   title: () => 'Purchase',
   query: {},
   screen: ({ place: { params } }) => (
-    <PurchaseView key={params['run']} runId={params['run'] ?? ''} />
+    <AccountZone>
+      <PurchaseView key={params['run']} runId={params['run'] ?? ''} />
+    </AccountZone>
   ),
 };
 
@@ -67,6 +70,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
               <h1>Purchase of {PURCHASE_KINDS[run.kind] ?? run.kind}</h1>
               <Badge state={run.status} />
             </div>
+            <ZoneLead />
           </header>
           <section className="card" aria-label="Result of the purchase">
             <p className="sentence">{sentenceOf(run)}</p>

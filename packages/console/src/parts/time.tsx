@@ -1,9 +1,15 @@
-/** Times as all screens show them: UTC or local by the address, to the millisecond, with their age beside. */
-import { useEffect, useState } from 'react';
+/**
+ * Times as all screens show them: UTC or local by the address, to the millisecond. The screens of billing have the zone
+ * of the account.
+ */
+import { createContext, useContext, useEffect, useState } from 'react';
 import { useRouting } from '../routing/router.tsx';
 import { instantText } from '../sentences/time-text.ts';
 
 export const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
+
+/** The only zone of the times within; undefined if the address decides. */
+export const ZoneContext = createContext<string | undefined>(undefined);
 
 /** The present time, which moves on by itself. */
 export function useNow(intervalMs = 1_000): number {
@@ -26,11 +32,15 @@ export function Time({
   /** Without the day. */
   readonly isShort?: boolean;
 }) {
+  const zone = useContext(ZoneContext);
   const isLocal = useIsLocal();
-  const text = instantText(atMs, { isLocal, isWhole });
+  const text = instantText(atMs, { isLocal, zone, isWhole });
   const iso = new Date(atMs).toISOString();
   return (
-    <time dateTime={iso} title={`${instantText(atMs, { isLocal: !isLocal, isWhole })} · ${atMs}`}>
+    <time
+      dateTime={iso}
+      title={`${instantText(atMs, { isLocal: zone === undefined && !isLocal, isWhole })} · ${atMs}`}
+    >
       {isShort ? text.slice(11) : text}
     </time>
   );

@@ -1,17 +1,37 @@
 /** Times and durations in words. Pure. */
 
-/** `2026-11-25 17:37:10.959 UTC`. Local times have their offset, `… +02:00`. */
+export interface InstantForm {
+  /** In the zone of this machine. */
+  readonly isLocal?: boolean;
+  /** In this zone, such as `Europe/Berlin`. */
+  readonly zone?: string | undefined;
+  /** To the second. */
+  readonly isWhole?: boolean;
+}
+
+/** `2026-11-25 17:37:10.959 UTC`. Times of another zone have their offset, `… +02:00`. */
 export function instantText(
   atMs: number,
-  {
-    isLocal = false,
-    isWhole = false,
-  }: { readonly isLocal?: boolean; readonly isWhole?: boolean } = {},
+  { isLocal = false, zone, isWhole = false }: InstantForm = {},
 ): string {
-  const offsetMinutes = isLocal ? -new Date(atMs).getTimezoneOffset() : 0;
+  const localMinutes = isLocal ? -new Date(atMs).getTimezoneOffset() : 0;
+  const offsetMinutes = zone === undefined ? localMinutes : offsetOf(zone, atMs);
   const iso = new Date(atMs + offsetMinutes * 60_000).toISOString();
   const text = iso.replace('T', ' ').slice(0, isWhole ? 19 : 23);
-  return `${text} ${isLocal ? offsetText(offsetMinutes) : 'UTC'}`;
+  const isUtc = offsetMinutes === 0 && (zone !== undefined || !isLocal);
+  return `${text} ${isUtc ? 'UTC' : offsetText(offsetMinutes)}`;
+}
+
+/** Minutes east of UTC; 0 for a zone that this browser does not know. */
+function offsetOf(zone: string, atMs: number): number {
+  try {
+    const form = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+    const name = form.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+    const [, sign = '+', hours = '0', minutes = '0'] = /^GMT([+-])(\d\d):(\d\d)/.exec(name) ?? [];
+    return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
+  } catch {
+    return 0;
+  }
 }
 
 function offsetText(minutes: number): string {

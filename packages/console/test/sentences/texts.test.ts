@@ -34,6 +34,17 @@ test('a time in UTC has its milliseconds, and a local one its offset', () => {
   expect(Date.parse(local.replace(' ', 'T').replace(' ', ''))).toBe(atMs);
 });
 
+test.each([
+  ['2026-12-01T04:30:00Z', 'America/New_York', '2026-11-30 23:30:00 -05:00'],
+  ['2026-07-01T04:30:00Z', 'America/New_York', '2026-07-01 00:30:00 -04:00'],
+  ['2026-07-01T20:00:00Z', 'Asia/Kolkata', '2026-07-02 01:30:00 +05:30'],
+  ['2026-07-01T20:00:00Z', 'Etc/UTC', '2026-07-01 20:00:00 UTC'],
+  ['2026-07-01T20:00:00Z', 'Nowhere/None', '2026-07-01 20:00:00 UTC'],
+])('%s in %s is %s, also for a viewer who wants local times', (iso, zone, text) => {
+  for (const isLocal of [false, true])
+    expect(instantText(Date.parse(iso), { zone, isLocal, isWhole: true })).toBe(text);
+});
+
 test('a change reads from one value to the other; other data as JSON, cut', () => {
   expect(activityText({ plan: { from: 'pro', to: 'free' }, age: { from: 3, to: null } })).toBe(
     'plan pro → free · age 3 → none',

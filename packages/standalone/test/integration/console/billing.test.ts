@@ -30,6 +30,28 @@ test('billing shows the plan, its usage and the purchases, and each number leads
   await page.context().close();
 });
 
+// A day that was picked in one zone was the day before in another.
+test('times of billing are in the zone of the account, and the next invoice has its day, for a viewer elsewhere', async () => {
+  const { database } = world.fleet;
+  const setZone = (zone: string) =>
+    sql`update accounts set timezone = ${zone} where account_id = ${DEMO.accountId}`.execute(
+      database,
+    );
+  await setZone('Asia/Kolkata');
+  const page = await world.demoPage({ timezoneId: 'America/Los_Angeles' });
+  const read = page.waitForResponse(/billing\/info$/);
+  await page.goto(`${world.url}/billing?tz=local`);
+  const { billing } = (await (await read).json()) as {
+    readonly billing: { readonly next_invoice: { readonly date: string } };
+  };
+  await page.getByText(`The next invoice, of ${billing.next_invoice.date} (UTC),`).waitFor();
+  await page.getByText('in the zone of the account, Asia/Kolkata').waitFor();
+  const period = page.getByRole('table').filter({ hasText: 'profiles' }).locator('caption time');
+  expect(await period.first().innerText()).toMatch(/ \+05:30$/);
+  await page.context().close();
+  await setZone('Etc/UTC');
+});
+
 test('a purchase shows its outcome, and its steps with their times', async () => {
   const runId = `run_${crypto.randomUUID()}`;
   await sql`
