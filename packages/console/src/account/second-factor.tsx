@@ -63,6 +63,22 @@ function GiveCode({ onDone }: { readonly onDone: () => void }) {
   };
   return (
     <form onSubmit={give} key={String(isRecovery)}>
+      <FactorField isRecovery={isRecovery} />
+      <button type="submit" className="main wide" disabled={isRunning}>
+        Go on
+      </button>
+      <button type="button" className="plain" onClick={() => setIsRecovery(!isRecovery)}>
+        {isRecovery ? 'Use the app' : 'I do not have the app'}
+      </button>
+      <Refusal problem={problem} />
+    </form>
+  );
+}
+
+/** A code of the app, or one of the recovery codes in its place. */
+export function FactorField({ isRecovery }: { readonly isRecovery: boolean }) {
+  return (
+    <>
       <label htmlFor="factor">
         {isRecovery ? 'One of your recovery codes' : 'Code of your authenticator app'}
       </label>
@@ -76,14 +92,7 @@ function GiveCode({ onDone }: { readonly onDone: () => void }) {
           ? { autoComplete: 'off' }
           : { inputMode: 'numeric', autoComplete: 'one-time-code', pattern: '\\s*[0-9]{6}\\s*' })}
       />
-      <button type="submit" className="main wide" disabled={isRunning}>
-        Go on
-      </button>
-      <button type="button" className="plain" onClick={() => setIsRecovery(!isRecovery)}>
-        {isRecovery ? 'Use the app' : 'I do not have the app'}
-      </button>
-      <Refusal problem={problem} />
-    </form>
+    </>
   );
 }
 

@@ -14,8 +14,7 @@ import { useWork } from '../forms/use-work.ts';
 import type { Route } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { Programs } from './programs.tsx';
-import { RecoveryCodes, SetUp } from './second-factor.tsx';
-import { FOCUSED } from '../parts/focused.ts';
+import { FactorField, RecoveryCodes, SetUp } from './second-factor.tsx';
 
 interface OpenSession {
   readonly id: number;
@@ -114,7 +113,10 @@ function SecondFactor() {
   );
 }
 
-/** Asks for a code of the factor before a change of it. */
+/**
+ * Asks for a code of the factor before a change of it. Only the removal also takes a recovery code: a user who has lost
+ * the phone removes the factor and sets up another.
+ */
 function GiveAppCode({
   what,
   onClose,
@@ -123,10 +125,12 @@ function GiveAppCode({
   readonly onClose: () => void;
 }) {
   const [codes, setCodes] = useState<readonly string[]>();
+  const [isRecovery, setIsRecovery] = useState(false);
   const { isRunning, problem, run } = useWork();
   const give = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const body = { code: formText(event.currentTarget, 'code') };
+    const text = formText(event.currentTarget, 'factor');
+    const body = isRecovery ? { recovery_code: text } : { code: text };
     void run(async () => {
       if (what === 'removal') {
         await request('/console/second_factor', { method: 'DELETE', body });
@@ -145,18 +149,14 @@ function GiveAppCode({
       title={what === 'codes' ? 'New recovery codes' : 'Remove the second factor'}
       onClose={onClose}
     >
-      <form onSubmit={give}>
+      <form onSubmit={give} key={String(isRecovery)}>
         {what === 'codes' && <p>The ones that you have are no good any more afterwards.</p>}
-        <label htmlFor="app-code">Code of your authenticator app</label>
-        <input
-          id="app-code"
-          name="code"
-          inputMode="numeric"
-          autoComplete="one-time-code"
-          pattern="\s*[0-9]{6}\s*"
-          required
-          {...FOCUSED}
-        />
+        <FactorField isRecovery={isRecovery} />
+        {what === 'removal' && (
+          <button type="button" className="plain" onClick={() => setIsRecovery(!isRecovery)}>
+            {isRecovery ? 'Use the app' : 'I do not have the app'}
+          </button>
+        )}
         <FormEnd
           problem={problem}
           isRunning={isRunning}

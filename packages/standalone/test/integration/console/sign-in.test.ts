@@ -63,6 +63,14 @@ test('a user sets a second factor up by keyboard, needs it from then on, and com
   await page.getByLabel('One of your recovery codes').fill(codes[0]!.toLowerCase());
   await page.keyboard.press('Enter');
   await page.getByText('9 of 10 recovery codes are left').waitFor();
+
+  // The phone is lost: another recovery code removes its factor, and the user can set up another.
+  await press('Remove');
+  await press('I do not have the app');
+  await page.getByLabel('One of your recovery codes').fill(codes[1]!);
+  await page.keyboard.press('Enter');
+  await page.getByText('Off: a mailed code is enough').waitFor();
+  await page.getByRole('button', { name: 'Set up a second factor', exact: true }).waitFor();
   await page.context().close();
 });
 
