@@ -5,7 +5,7 @@ import { Shell } from './shell.tsx';
 import { request, RequestFailed } from './client/request.ts';
 import { forgetResources, watchSignedOut } from './client/resource.ts';
 import type { Session } from './client/session.ts';
-import { applyTheme } from './parts/theme.ts';
+import { applyTheme } from './parts/preferences.ts';
 import { Failure, Waiting } from './parts/states.tsx';
 import { SecondFactorStep } from './account/second-factor.tsx';
 import { giveProviderAnswer, takeProviderAnswer } from './account/provider-answer.ts';
@@ -65,9 +65,15 @@ function Page() {
   }, [ask]);
 
   const signOut = async (): Promise<void> => {
-    const left = await request<{ url: string } | undefined>('/console/session', {
-      method: 'DELETE',
-    });
+    let left: { readonly url: string } | undefined;
+    try {
+      left = await request<typeof left>('/console/session', { method: 'DELETE' });
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) throw error;
+      // The session may still be open: a user who leaves the machine must see that.
+      setStanding({ is: 'failed', failure: error });
+      return;
+    }
     // The session at the identity provider ends too, on a page of the provider.
     if (left) location.assign(left.url);
     else await ask();

@@ -8,7 +8,7 @@ import {
   useSession,
 } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
-import { changeTheme, currentTheme } from './parts/theme.ts';
+import { changeTheme, currentTheme } from './parts/preferences.ts';
 import { Empty } from './parts/states.tsx';
 import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';

@@ -1,4 +1,4 @@
-/** The user's second factor, open sessions and programs; for an account_admin, two factors of the account. */
+/** The user's second factor, open sessions, programs and keyboard; for an account_admin, two factors of the account. */
 import { type FormEvent, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
@@ -7,6 +7,7 @@ import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
+import { KeySwitch } from '../parts/palette.tsx';
 import { formText } from '../forms/form-text.ts';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -55,6 +56,13 @@ function Settings() {
       {capabilities.includes('account.manage') && <AccountSecurity />}
       <Sessions />
       {isUser && <Programs />}
+      <section className="card" aria-labelledby="keyboard">
+        <h2 id="keyboard">Keyboard</h2>
+        <p>Keys of one letter move in the page, in this browser. Ctrl K works always.</p>
+        <div className="actions">
+          <KeySwitch />
+        </div>
+      </section>
     </>
   );
 }

@@ -3,6 +3,7 @@ import { type KeyboardEvent, useMemo, useState } from 'react';
 import { linkTo, segment } from '../routing/location.ts';
 import { navigate, useRouting } from '../routing/router.tsx';
 import { Dialog } from './dialog.tsx';
+import { areKeysOn, toggleKeys } from './preferences.ts';
 import { KEYS } from './use-keys.ts';
 import { FOCUSED } from './focused.ts';
 
@@ -129,9 +130,22 @@ export function KeyList({ onClose }: { readonly onClose: () => void }) {
           </div>
         ))}
       </dl>
-      <button type="button" onClick={onClose}>
-        Close
-      </button>
+      <div className="actions">
+        <KeySwitch />
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
     </Dialog>
+  );
+}
+
+/** Switches the keys of one letter off and on, in this browser. */
+export function KeySwitch() {
+  const [isOn, setIsOn] = useState(areKeysOn);
+  return (
+    <button type="button" aria-pressed={!isOn} onClick={() => setIsOn(toggleKeys())}>
+      No keys of one letter
+    </button>
   );
 }

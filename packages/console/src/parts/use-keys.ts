@@ -1,5 +1,9 @@
-/** Keys of the whole page. A key alone is ignored while text is typed; `Ctrl K` always opens the palette. */
+/**
+ * Keys of the whole page. A key alone is ignored while text is typed, and if the user has switched such keys off;
+ * `Ctrl K` always opens the palette.
+ */
 import { useEffect } from 'react';
+import { areKeysOn } from './preferences.ts';
 import { linkTo, readQuery, writeQuery } from '../routing/location.ts';
 import { navigate } from '../routing/router.tsx';
 
@@ -47,6 +51,7 @@ export function useKeys(show: (what: 'palette' | 'keys') => void): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (!areKeysOn()) return;
       const isSecond = performance.now() - goneToAtMs < SECOND_KEY_MS;
       goneToAtMs = -Infinity;
       const screen = isSecond ? SCREENS[event.key] : undefined;

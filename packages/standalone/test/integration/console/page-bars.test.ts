@@ -213,7 +213,7 @@ test('the first screen needs at most 110 KB of script and 20 KB of style, in eig
   await page.context().close();
 });
 
-test('the built files hold no secret but the write key of the demo, and keep only a preference', async () => {
+test('the built files hold no secret but the write key of the demo, and keep only preferences', async () => {
   const directory = await builtConsole();
   const texts = readdirSync(directory, { recursive: true, encoding: 'utf8' })
     // The documentation contains the demo's names.
@@ -231,6 +231,31 @@ test('the built files hold no secret but the write key of the demo, and keep onl
   expect(text.match(/\beval\(|new Function|document\.write/g)).toBe(null);
 });
 
+// WCAG 2.1.4: a user of speech input types letters by each word.
+test('keys of one letter are switched off in this browser, and on again', async () => {
+  const page = await world.demoPage();
+  const list = page.getByRole('dialog', { name: 'Keys' });
+  await world.pressUntilShown(page, ['?'], list);
+  const off = page.getByRole('button', { name: 'No keys of one letter' });
+  await list.getByRole('button', { name: 'No keys of one letter' }).click();
+  await page.keyboard.press('Escape');
+  await page.goto(`${world.url}/settings`);
+  await off.waitFor();
+  expect(await off.getAttribute('aria-pressed')).toBe('true');
+  await page.keyboard.press('g');
+  await page.keyboard.press('w');
+  await page.keyboard.press('?');
+  // The palette opens after those keys, so they had no effect.
+  const palette = page.getByRole('dialog', { name: 'Go to' });
+  await world.pressUntilShown(page, ['Control+k'], palette);
+  expect(new URL(page.url()).pathname).toBe('/settings');
+  expect(await list.count()).toBe(0);
+  await page.keyboard.press('Escape');
+  await off.click();
+  await world.pressUntilShown(page, ['?'], list);
+  await page.context().close();
+});
+
 test('a session that is ended elsewhere is over on the open page', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks`);
@@ -242,6 +267,25 @@ test('a session that is ended elsewhere is over on the open page', async () => {
   await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe('/webhooks');
   await page.getByRole('button', { name: 'Open the demo' }).click();
   await page.getByRole('link', { name: 'bars' }).waitFor();
+  await page.context().close();
+});
+
+test('a sign-out that does not reach the API is shown as failed, and the session is still open', async () => {
+  const page = await world.demoPage();
+  await page.route('**/console/session', (route) =>
+    route.request().method() === 'DELETE' ? route.abort('connectionaborted') : route.continue(),
+  );
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('The API does not answer.').waitFor();
+  await page.unroute('**/console/session');
+  const isSignedIn = await page.evaluate(async () => {
+    const answer = await fetch('/console/session');
+    return ((await answer.json()) as { readonly is_signed_in: boolean }).is_signed_in;
+  });
+  expect(isSignedIn).toBe(true);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   await page.context().close();
 });
 
