@@ -62,6 +62,10 @@ function Page() {
   useEffect(() => {
     void returnFromProvider().then((refusal) => ask(false, refusal));
     watchSignedOut(() => void ask(true));
+    // A page that Back brings out of the browser's memory may be of a session that is over.
+    const onShown = ({ persisted }: PageTransitionEvent): void => void (persisted && ask());
+    addEventListener('pageshow', onShown);
+    return () => removeEventListener('pageshow', onShown);
   }, [ask]);
 
   const signOut = async (): Promise<void> => {
@@ -74,9 +78,10 @@ function Page() {
       setStanding({ is: 'failed', failure: error });
       return;
     }
-    // The session at the identity provider ends too, on a page of the provider.
+    await ask();
+    // The session at the identity provider ends too, on a page of the provider. The screen is gone before: the browser
+    // keeps the page as it is left, and Back would show the data to the next person.
     if (left) location.assign(left.url);
-    else await ask();
   };
   switch (standing.is) {
     case 'asking':

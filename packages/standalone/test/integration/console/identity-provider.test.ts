@@ -103,8 +103,15 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   // The screen that was asked for before the sign-in.
   await expect.poll(() => theirs.url(), WAIT).toBe(`${world.url}/live?tz=local`);
   provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/signed-out` };
+  // The browser keeps the page as it is left, for Back: it must show no data any more.
+  let left: string | undefined;
+  await theirs.route(/\/signed-out\?/, async (route) => {
+    left = await theirs.getByRole('heading', { level: 1 }).innerText();
+    await route.continue();
+  });
   await theirs.getByRole('button', { name: 'Sign out' }).click();
   await theirs.waitForURL((url) => url.href.startsWith(`${provider.issuer}/signed-out?`));
+  expect(left).toBe('Sign in');
   provider.lies.metadata = {};
   await theirs.goto(world.url);
   await theirs.getByLabel('Email').waitFor();
