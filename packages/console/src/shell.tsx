@@ -279,7 +279,7 @@ function Bar({ onPalette }: { readonly onPalette: () => void }) {
 /** A new screen gets the focus, so that the keyboard and a screen reader go on there. */
 function Screen() {
   const { route, place } = useRouting();
-  const { capabilities, user } = useSession();
+  const { capabilities, user, workspaceId } = useSession();
   const isFirst = useRef(true);
   const key = `${route?.pattern} ${JSON.stringify(place.params)}`;
   useEffect(() => {
@@ -302,7 +302,8 @@ function Screen() {
       </Empty>
     );
   return (
-    <ScreenFailure key={key}>
+    // Another workspace is another screen: no row, no number and no half-filled form of the one before is in it.
+    <ScreenFailure key={`${workspaceId} ${key}`}>
       <route.screen place={place} />
     </ScreenFailure>
   );

@@ -41,18 +41,22 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { outcome, person, name } = query;
   const isPaused = query['paused'] === 'yes';
   const setQuery = useSetQuery();
-  const [openNumber, setOpenNumber] = useState<number>();
-  const [pausedAtCount, setPausedAtCount] = useState(0);
+  // Numbers of lines, which begin anew with another filter.
+  const filterKey = JSON.stringify([outcome, person, name]);
+  const [open, setOpen] = useState<{ readonly filterKey: string; readonly number: number }>();
+  const [pausedAt, setPausedAt] = useState({ filterKey, count: 0 });
+  const openNumber = open?.filterKey === filterKey ? open.number : undefined;
+  const pausedAtCount = pausedAt.filterKey === filterKey ? pausedAt.count : 0;
   const tail = useTail({ filter: { outcome, person, name }, isPaused });
 
   const setPaused = (isWanted: boolean): void => {
-    setPausedAtCount(tail.lineCount);
+    setPausedAt({ filterKey, count: tail.lineCount });
     setQuery({ paused: isWanted ? 'yes' : undefined });
     announce(isWanted ? 'Paused' : 'Goes on');
   };
   const toggle = (number: number): void => {
     const isOpening = openNumber !== number;
-    setOpenNumber(isOpening ? number : undefined);
+    setOpen(isOpening ? { filterKey, number } : undefined);
     // Or it would move away under the reader.
     if (isOpening && !isPaused) setPaused(true);
   };

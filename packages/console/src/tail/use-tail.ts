@@ -46,7 +46,9 @@ export function useTail({
     Object.entries(filter).filter((entry): entry is [string, string] => !!entry[1]),
   ).toString();
   const buffer = useMemo(() => new TailBuffer(), [workspaceId, query]);
-  const [drawn, setDrawn] = useState<{ rows: readonly TailRow[] }>({ rows: [] });
+  const [drawn, setDrawn] = useState<Drawn>({ buffer, rows: [] });
+  // Also while it is paused: rows that another filter drew are no rows of this one.
+  const rows = drawn.buffer === buffer ? drawn.rows : NO_ROWS;
   const [counts, setCounts] = useState(() => buffer.counts());
   const [connection, setConnection] = useState<Connection>();
   // A connection of another filter does not belong to this one, which is not open until its own stands.
@@ -64,21 +66,21 @@ export function useTail({
 
   useEffect(() => {
     let seen = buffer.counts();
-    if (!isPaused) setDrawn({ rows: buffer.latest(SHOWN_COUNT) });
+    if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
     const timer = setInterval(() => {
       const now = buffer.counts();
       if (now.lineCount === seen.lineCount && now.droppedCount === seen.droppedCount) return;
       seen = now;
       setCounts(now);
-      if (!isPaused) setDrawn({ rows: buffer.latest(SHOWN_COUNT) });
+      if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
     }, DRAWN_INTERVAL_MS);
     return () => clearInterval(timer);
   }, [buffer, isPaused]);
 
   return {
     ...counts,
-    rows: drawn.rows,
-    lines: drawn.rows.filter((row) => row.kind !== 'dropped'),
+    rows,
+    lines: rows.filter((row) => row.kind !== 'dropped'),
     isOpen,
     failure,
     all: () => buffer.all(),
@@ -86,10 +88,18 @@ export function useTail({
     clear: () => {
       buffer.clear();
       setCounts(buffer.counts());
-      setDrawn({ rows: [] });
+      setDrawn({ buffer, rows: [] });
     },
   };
 }
+
+interface Drawn {
+  /** That the rows are of. */
+  readonly buffer: TailBuffer;
+  readonly rows: readonly TailRow[];
+}
+
+const NO_ROWS: readonly TailRow[] = [];
 
 interface Connection {
   readonly buffer: TailBuffer;

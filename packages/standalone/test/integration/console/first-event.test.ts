@@ -4,6 +4,8 @@
  * A newcomer sees whether calls arrive, and the reason of a refusal.
  */
 import { spawnSync } from 'node:child_process';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
@@ -81,6 +83,41 @@ test('live shows calls as they come, filters them at the server, and pauses for 
     await world.send('/v1/track', { userId: 'ada', event: 7 });
   });
   expect(await page.getByText('Not refused').count()).toBe(0);
+  await page.context().close();
+});
+
+test('a paused tail shows no lines of another filter, nor of another workspace', async () => {
+  const { email, userId } = await world.insertUser('account_admin');
+  const { database } = world.fleet;
+  await sql`
+    with made as (
+      insert into environments (account_id, environment_id, name, webhook_signing_key)
+      select account_id, 77, 'Second', webhook_signing_key from environments where environment_id = ${DEMO.environmentId}
+      returning environment_id)
+    insert into memberships (account_id, user_id, environment_id)
+    select ${DEMO.accountId}, ${userId}, environment_id from made`.execute(database);
+  const page = await world.newPage();
+  await page.goto(`${world.url}/live`);
+  await world.giveMailedCode(page, email);
+  const line = page.getByRole('button', { name: 'Of this one' });
+  const showPaused = async (): Promise<void> => {
+    await page.getByText('listening').waitFor();
+    await world.sendUntilShown(line, () =>
+      world.send('/v1/track', { userId: 'ada', event: 'Of this one' }),
+    );
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.waitForURL(/paused=yes/);
+  };
+  await showPaused();
+  await page.getByLabel('Outcome').selectOption('refused');
+  await page.getByText('No matching call has come yet').waitFor();
+  expect(await line.count()).toBe(0);
+  await page.getByRole('button', { name: 'Clear filters' }).click();
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await showPaused();
+  await page.getByLabel('Workspace').selectOption({ label: 'Second' });
+  await page.getByText('No call has come yet').waitFor();
+  expect(await line.count()).toBe(0);
   await page.context().close();
 });
 
