@@ -237,14 +237,15 @@ export async function startConsole() {
     },
     /**
      * @throws Error with the page's faults. Allowed are 404 for an object that does not exist yet, 410 for one that is
-     * not kept, 401 for a session that is over, 400 or 422 for a wrong value, and 403 for a refused sign-in.
+     * not kept, 401 for a session that is over, 400 or 422 for a wrong value, 403 for a refused sign-in, and 409 for an
+     * object that another user changed first.
      */
     async close(): Promise<void> {
       await Promise.all([browser.close(), fleet.close()]);
       await rm(mailDirectory, { recursive: true });
       const wrong = misdeeds.filter(
         (each) =>
-          !/Failed to load resource.* (?:400|401|403|404|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
+          !/Failed to load resource.* (?:400|401|403|404|409|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
             each,
           ),
       );
