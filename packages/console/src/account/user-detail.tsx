@@ -31,6 +31,11 @@ export function UserDetail({
   const [role, setRole] = useState(user.role);
   const [environmentIds, setEnvironmentIds] = useState(user.environment_ids);
   const [isRemoving, setIsRemoving] = useState(false);
+  // The changes alone: a colleague may have changed the rest since it was read.
+  const change = {
+    ...(role !== user.role && { role }),
+    ...(!areSame(environmentIds, user.environment_ids) && { environment_ids: environmentIds }),
+  };
   return (
     <>
       <p>
@@ -40,17 +45,23 @@ export function UserDetail({
       <div className="filters">
         <RoleField id={`role-${user.id}`} value={role} onChange={setRole} />
         <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
-        <ActionButton
-          path={path}
-          method="PUT"
-          body={{ role, environment_ids: environmentIds }}
-          capability="account.manage"
-          isMain
-          done={`${user.email} is changed`}
-          onDone={onChanged}
-        >
-          Save
-        </ActionButton>
+        {Object.keys(change).length === 0 ? (
+          <button type="button" className="main" disabled>
+            Save
+          </button>
+        ) : (
+          <ActionButton
+            path={path}
+            method="PUT"
+            body={change}
+            capability="account.manage"
+            isMain
+            done={`${user.email} is changed`}
+            onDone={onChanged}
+          >
+            Save
+          </ActionButton>
+        )}
       </div>
       <div className="actions">
         <ActionButton
@@ -106,6 +117,9 @@ export function UserDetail({
     </>
   );
 }
+
+const areSame = (one: readonly number[], other: readonly number[]): boolean =>
+  one.length === other.length && one.every((id) => other.includes(id));
 
 export function RoleField({
   id,

@@ -1,4 +1,6 @@
 /** Users in the console: a colleague is invited, changed and removed. */
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
@@ -42,4 +44,36 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
   await theirs.getByRole('heading', { name: 'Sign in' }).waitFor();
   await page.context().close();
   await theirs.context().close();
+});
+
+test('a change of the workspaces leaves the role that a colleague has given meanwhile', async () => {
+  const { email, userId } = await world.insertUser('member');
+  const { page } = await world.userPage('account_admin');
+  await page.goto(`${world.url}/users?user=${userId}`);
+  const save = page.getByRole('button', { name: 'Save' });
+  await save.waitFor();
+  expect(await save.isEnabled()).toBe(false);
+  const { database } = world.fleet;
+  await sql`
+    update users set role = 'billing_admin' where account_id = ${DEMO.accountId} and user_id = ${userId}`.execute(
+    database,
+  );
+  await page.getByRole('group', { name: 'Workspaces' }).getByRole('checkbox').first().uncheck();
+  await save.click();
+  await page
+    .getByRole('row')
+    .filter({ hasText: email })
+    .first()
+    .getByText('billing_admin')
+    .first()
+    .waitFor();
+  const { rows } = await sql<{ role: string; count: number }>`
+    select u.role, (select count(*)::int from memberships m
+                     where m.account_id = u.account_id and m.user_id = u.user_id) as count
+      from users u where u.account_id = ${DEMO.accountId} and u.user_id = ${userId}`.execute(
+    database,
+  );
+  expect(rows).toEqual([{ role: 'billing_admin', count: 0 }]);
+  await expect.poll(() => page.getByLabel(/^Role/).inputValue(), WAIT).toBe('billing_admin');
+  await page.context().close();
 });
