@@ -48,17 +48,21 @@ export function NewReplay<Answer>({
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
   const first = useRef<HTMLFormElement>(null);
+  // Counts changes of the form: an answer to an earlier one is not shown, and so not sent.
+  const changeCount = useRef(0);
   // How many it would be as the form is when it opens.
   useEffect(() => {
     if (first.current) count(first.current);
   }, []);
   const count = (form: HTMLFormElement): void => {
     const body = wantedOf(form);
+    const { current: change } = changeCount;
     void run(async () => {
       setPlan(undefined);
       setAsked(body);
       const options = { method: 'POST', body: { ...body, dry_run: true }, workspaceId } as const;
-      setPlan(planOf(await request<Answer>(path, options)));
+      const counted = planOf(await request<Answer>(path, options));
+      if (change === changeCount.current) setPlan(counted);
     });
   };
   const start = (): void =>
@@ -76,7 +80,10 @@ export function NewReplay<Answer>({
           event.preventDefault();
           count(event.currentTarget);
         }}
-        onInput={() => setPlan(undefined)}
+        onInput={() => {
+          changeCount.current++;
+          setPlan(undefined);
+        }}
       >
         <ReplayFields />
         <div className="actions">

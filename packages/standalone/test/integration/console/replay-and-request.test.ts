@@ -86,3 +86,29 @@ test('a replay shows the number of its deliveries before it sends them, and then
   expect(new Set(receiver.bodies).size).toBe(3);
   await page.context().close();
 });
+
+test('a count that comes after a change of the form is not shown, so no other deliveries are sent', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Replay …' }).click();
+  const counted = page.getByText(/^\d+ deliver(?:y matches|ies match)/);
+  await counted.waitFor();
+  const asked = Promise.withResolvers<void>();
+  const isChanged = Promise.withResolvers<void>();
+  await page.route(/\/replays$/, async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    asked.resolve();
+    await isChanged.promise;
+    return route.continue();
+  });
+  await page.getByRole('button', { name: 'Count them' }).click();
+  await asked.promise;
+  await page.getByLabel('About the person').fill('bob@example.com');
+  isChanged.resolve();
+  // The button is on again with the answer.
+  await expect
+    .poll(() => page.getByRole('button', { name: 'Count them' }).isEnabled(), WAIT)
+    .toBe(true);
+  expect(await counted.count()).toBe(0);
+  await page.context().close();
+});
