@@ -49,7 +49,7 @@ function read(path: string, workspaceId: number | undefined): Promise<void> {
       (data) => ({ data, failure: undefined, readAtMs: Date.now() }),
       (error: unknown) => {
         if (!(error instanceof RequestFailed)) throw error;
-        if (error.status === 401) onSignedOut?.();
+        if (error.status === 401) noteSignedOut();
         // A deleted object disappears; an answer that cannot be read again now stays.
         const isGone = error.status === 404;
         return { ...(isGone ? NOTHING : entry.resource), failure: error };
@@ -69,6 +69,11 @@ function read(path: string, workspaceId: number | undefined): Promise<void> {
 let onSignedOut: (() => void) | undefined;
 export function watchSignedOut(listener: () => void): void {
   onSignedOut = listener;
+}
+
+/** For a call that is no resource. */
+export function noteSignedOut(): void {
+  onSignedOut?.();
 }
 
 /** Forgets everything that was read, as at the end of a session. */

@@ -5,6 +5,7 @@
  */
 import { useEffect, useMemo, useState } from 'react';
 import { RequestFailed } from '../client/request.ts';
+import { noteSignedOut } from '../client/resource.ts';
 import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
 import { useSession } from '../client/session.ts';
 import type { LastMinute } from './last-minute.ts';
@@ -134,8 +135,8 @@ function readWhileSeen({ path, workspaceId, buffer, onState }: Reading): () => v
       if (own.signal.aborted) return;
       const failure = error instanceof RequestFailed ? error : undefined;
       onState(false, failure);
-      // A session that is over does not come back by itself.
-      if (failure?.status === 401) return;
+      // A session that is over does not come back by itself, and its lines do not stay on the screen.
+      if (failure?.status === 401) return noteSignedOut();
       retry = setTimeout(
         () => start(true),
         Math.max(RETRY_MS, (failure?.retryAfterSeconds ?? 0) * 1000),

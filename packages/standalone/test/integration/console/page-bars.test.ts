@@ -256,19 +256,27 @@ test('keys of one letter are switched off in this browser, and on again', async 
   await page.context().close();
 });
 
-test('a session that is ended elsewhere is over on the open page', async () => {
-  const page = await world.demoPage();
-  await page.goto(`${world.url}/webhooks`);
-  await page.getByRole('link', { name: 'bars' }).waitFor();
-  await page.request.delete(`${world.url}/console/session`, {
-    headers: { origin: world.url },
-  });
-  await page.getByText('Your session is over.').waitFor();
-  await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe('/webhooks');
-  await page.getByRole('button', { name: 'Open the demo' }).click();
-  await page.getByRole('link', { name: 'bars' }).waitFor();
-  await page.context().close();
-});
+test.each([
+  ['/webhooks', 'link', 'bars'],
+  // Without another read than the tail.
+  ['/live', 'heading', 'Live'],
+] as const)(
+  'a session that is ended elsewhere is over on the open page %s',
+  async (path, role, name) => {
+    const page = await world.demoPage();
+    await page.goto(`${world.url}${path}`);
+    await page.getByRole(role, { name }).first().waitFor();
+    if (path === '/live') await page.getByText('listening').waitFor();
+    await page.request.delete(`${world.url}/console/session`, {
+      headers: { origin: world.url },
+    });
+    await page.getByText('Your session is over.').waitFor();
+    await expect.poll(() => new URL(page.url()).pathname, WAIT).toBe(path);
+    await page.getByRole('button', { name: 'Open the demo' }).click();
+    await page.getByRole(role, { name }).first().waitFor();
+    await page.context().close();
+  },
+);
 
 test('a sign-out that does not reach the API is shown as failed, and the session is still open', async () => {
   const page = await world.demoPage();
