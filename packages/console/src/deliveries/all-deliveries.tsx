@@ -3,10 +3,11 @@ import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
-import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { Link, type Route } from '../routing/router.tsx';
 import type { Delivery } from './delivery.ts';
 import { askedFor, DELIVERY_QUERY, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
 import { DeliveryCells } from './delivery-rows.tsx';
+import { useGoOn } from './use-go-on.ts';
 
 const PAGE_COUNT = 50;
 const INTERVAL_MS = 5_000;
@@ -25,11 +26,11 @@ export const deliveriesRoute: Route = {
 
 function AllDeliveries({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { workspaceId } = useReach();
-  const setQuery = useSetQuery();
   const page = useResource<Page>(`/v1/deliveries?${askedFor(query, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
+  const goTo = useGoOn(page.data, askedFor({ ...query, start: undefined }, 0).toString());
   return (
     <>
       <header className="title">
@@ -49,17 +50,13 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
                 <p>
                   {next === ''
                     ? 'A delivery comes with the first event of a type that a webhook selects.'
-                    : 'The latest 10,000 were looked at; there are older ones.'}
+                    : 'Older ones were not looked through yet: go on by “Older”.'}
                 </p>
               </Empty>
             ) : (
               <Table deliveries={deliveries} />
             )}
-            <PageButtons
-              start={query['start']}
-              next={next}
-              onStart={(to) => setQuery({ start: to }, false)}
-            />
+            <PageButtons start={query['start']} next={next} onStart={goTo} />
           </>
         )}
       </Shown>

@@ -11,6 +11,7 @@ import { DeliveryDetail } from './delivery-detail.tsx';
 import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
 import { LongList, startBefore } from './long-list.tsx';
+import { useGoOn } from './use-go-on.ts';
 
 interface Page {
   readonly deliveries: readonly Delivery[];
@@ -38,6 +39,7 @@ export function Deliveries({
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
+  const goTo = useGoOn(page.data, askedFor({ ...query, start: undefined }, 0).toString());
   useEffect(() => {
     if (changeCount > 0) void page.reload();
   }, [changeCount, page.reload]);
@@ -67,7 +69,7 @@ export function Deliveries({
                 <p>
                   {next === ''
                     ? 'A delivery comes with the first event of a type that the webhook selects.'
-                    : 'The latest 10,000 were looked at; there are older ones.'}
+                    : 'Older ones were not looked through yet: go on by “Older”.'}
                 </p>
               </Empty>
             )}
@@ -83,13 +85,7 @@ export function Deliveries({
               ) : (
                 <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
               ))}
-            {!isLong(query, next) && (
-              <PageButtons
-                start={start}
-                next={next}
-                onStart={(to) => setQuery({ start: to }, false)}
-              />
-            )}
+            {!isLong(query, next) && <PageButtons start={start} next={next} onStart={goTo} />}
           </>
         )}
       </Shown>
@@ -102,8 +98,8 @@ const isLong = (query: Readonly<Record<string, string>>, next: string): boolean 
   !isFiltered(query) && query['start'] === undefined && next !== '';
 
 const emptyTitleOf = (query: Readonly<Record<string, string>>): string => {
-  const { state, type, person, event, answer } = query;
-  if (person !== undefined || event !== undefined || answer !== undefined)
+  const { state, type, person, event, answer, since, until } = query;
+  if ([person, event, answer, since, until].some((each) => each !== undefined))
     return 'No delivery fits';
   if (type !== undefined)
     return `No delivery of ${visibleText(type)}${state === undefined ? '' : ` is ${state}`}`;

@@ -5,6 +5,9 @@ import { useSetQuery } from '../routing/router.tsx';
 const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'abandoned'];
 const ANSWERS = ['2xx', '3xx', '4xx', '5xx', 'none'];
 
+/** As the browser's field writes a time; here it is of UTC. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?$/;
+
 /** Of a route that has the filters. */
 export const DELIVERY_QUERY = {
   state: DELIVERY_STATES,
@@ -12,17 +15,21 @@ export const DELIVERY_QUERY = {
   person: /^[^]{1,150}$/,
   event: /^[^]{1,200}$/,
   answer: ANSWERS,
+  since: TIME,
+  until: TIME,
   start: /^[\w-]{1,8192}$/,
 };
 
-type Query = Readonly<Record<string, string>>;
+type Query = Readonly<Record<string, string | undefined>>;
 
-export const isFiltered = ({ state, type, person, event, answer }: Query): boolean =>
-  [state, type, person, event, answer].some((each) => each !== undefined);
+export const isFiltered = ({ state, type, person, event, answer, since, until }: Query): boolean =>
+  [state, type, person, event, answer, since, until].some((each) => each !== undefined);
 
 /** As the API calls them. */
 export function askedFor(query: Query, limit: number): URLSearchParams {
   const { state, type, person, event, answer, start } = query;
+  const since = secondsOf(query['since']);
+  const until = secondsOf(query['until']);
   return new URLSearchParams({
     limit: String(limit),
     ...(state !== undefined && { state }),
@@ -30,8 +37,16 @@ export function askedFor(query: Query, limit: number): URLSearchParams {
     ...(person !== undefined && { person }),
     ...(event !== undefined && { event_id: event }),
     ...(answer !== undefined && { status_class: answer }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
     ...(start !== undefined && { start }),
   });
+}
+
+/** Unix seconds; undefined for a day that no calendar has. */
+function secondsOf(time: string | undefined): string | undefined {
+  const atMs = Date.parse(`${time}Z`);
+  return Number.isNaN(atMs) ? undefined : String(Math.floor(atMs / 1000));
 }
 
 export function DeliveryFilters({ query }: { readonly query: Query }) {
@@ -55,7 +70,30 @@ export function DeliveryFilters({ query }: { readonly query: Query }) {
         choices={ANSWERS}
         onChange={set('answer')}
       />
+      <TimeField label="Logged since (UTC)" value={query['since']} onChange={set('since')} />
+      <TimeField label="Logged before (UTC)" value={query['until']} onChange={set('until')} />
     </>
+  );
+}
+
+function TimeField({
+  label,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}) {
+  return (
+    <label>
+      {label}{' '}
+      <input
+        type="datetime-local"
+        value={value ?? ''}
+        onChange={(event) => onChange(event.currentTarget.value || undefined)}
+      />
+    </label>
   );
 }
 

@@ -113,6 +113,27 @@ test('filtered deliveries are listed by pages, of one webhook and of all', async
   await page.context().close();
 });
 
+test('deliveries of a time are found behind 40,000 newer ones by the address, which a reload and another viewer share', async () => {
+  const { database } = world.fleet;
+  await sql`
+    update delivery_log set appended_at = '2020-02-03T04:05:06Z'
+     where environment_id = ${DEMO.environmentId} and webhook_id = ${webhookId} and sequence = 55000`.execute(
+    database,
+  );
+  const page = await world.demoPage({ timezoneId: 'Asia/Kolkata' });
+  await page.goto(`${world.url}/webhooks/${webhookId}`);
+  await page.getByLabel('Logged before (UTC)').fill('2020-02-03T04:06');
+  await page.getByLabel('Logged since (UTC)').fill('2020-02-03T04:05');
+  await page.waitForURL(({ searchParams }) => searchParams.get('since') === '2020-02-03T04:05');
+  const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody th');
+  await expect.poll(() => rows.allInnerTexts(), WAIT).toEqual(['55000']);
+  await page.reload();
+  await expect.poll(() => rows.allInnerTexts(), WAIT).toEqual(['55000']);
+  await page.getByLabel('Logged since (UTC)').fill('2020-02-03T04:06');
+  await page.getByText('No delivery fits').waitFor();
+  await page.context().close();
+});
+
 test('applied operations, refused calls and deliveries are counted, in words and in a table', async () => {
   const receiver = await startReceiver();
   receiver.answer.status = 200;

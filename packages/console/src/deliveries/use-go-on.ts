@@ -1,0 +1,37 @@
+/**
+ * Goes on with a filtered list whose page is empty though older deliveries may match: the API looks through a bounded
+ * number of them for a page. It stops after five pages, and then the user goes on by the button.
+ */
+import { useEffect, useRef } from 'react';
+import { useSetQuery } from '../routing/router.tsx';
+
+const PAGES_MAX = 5;
+
+interface Page {
+  readonly deliveries: readonly unknown[];
+  readonly next: string;
+}
+
+/**
+ * @param filter - of the list, without the start of the page.
+ * @returns goes to a page by the user's wish, and on from there.
+ */
+export function useGoOn(
+  page: Page | undefined,
+  filter: string,
+): (start: string | undefined) => void {
+  const setQuery = useSetQuery();
+  const passed = useRef({ filter, count: 0 });
+  if (passed.current.filter !== filter) passed.current = { filter, count: 0 };
+  const isShort = page !== undefined && page.deliveries.length === 0 && page.next !== '';
+  const next = isShort ? page.next : undefined;
+  useEffect(() => {
+    if (next === undefined || passed.current.count >= PAGES_MAX) return;
+    passed.current.count++;
+    setQuery({ start: next });
+  }, [next]);
+  return (start) => {
+    passed.current = { filter, count: 0 };
+    setQuery({ start }, false);
+  };
+}
