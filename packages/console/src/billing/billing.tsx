@@ -7,7 +7,13 @@ import { PageButtons } from '../lists/page-buttons.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
-import { countText, type Money, moneyText } from '../sentences/money-text.ts';
+import {
+  countText,
+  type Money,
+  moneyText,
+  type NextInvoice,
+  nextInvoiceText,
+} from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AccountZone, ZoneLead } from './account-zone.tsx';
 import { Buying } from './buying.tsx';
@@ -27,7 +33,7 @@ interface BillingInfo {
     readonly quantity: number;
   }[];
   readonly balance_due: Money;
-  readonly next_invoice: { readonly date: string; readonly estimated: Money } | null;
+  readonly next_invoice: NextInvoice | null;
 }
 
 interface UsageProfile {
@@ -138,16 +144,7 @@ function Plan({
         .
       </p>
       <p>
-        {next === null ? (
-          'There is no subscription, so no invoice comes by itself.'
-        ) : (
-          <>
-            {/* A day, which has no time to show in another zone. */}
-            The next invoice, of {next.date} (UTC), is {moneyText(next.estimated)}
-            {overage && ` and ${moneyText(overage)} for usage beyond the plan`}: an estimate, before
-            taxes and coupons.
-          </>
-        )}
+        {nextInvoiceText(next, overage)}
         {due.amount > 0 && ` ${moneyText(due)} are due now.`}
       </p>
       <p className="faint">

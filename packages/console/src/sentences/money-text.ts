@@ -16,3 +16,16 @@ export function moneyText({ amount, currency }: Money): string {
 
 /** `10,000`. */
 export const countText = (count: number): string => new Intl.NumberFormat('en').format(count);
+
+export interface NextInvoice {
+  /** A day of UTC. */
+  readonly date: string;
+  readonly estimated: Money;
+}
+
+/** The day stays as it is in every zone: as a time it would be the day before, west of UTC. */
+export function nextInvoiceText(next: NextInvoice | null, overage: Money | undefined): string {
+  if (next === null) return 'There is no subscription, so no invoice comes by itself.';
+  const beyond = overage ? ` and ${moneyText(overage)} for usage beyond the plan` : '';
+  return `The next invoice, of ${next.date} (UTC), is ${moneyText(next.estimated)}${beyond}: an estimate, before taxes and coupons.`;
+}

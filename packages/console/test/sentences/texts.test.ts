@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { activityText } from '../../src/sentences/activity-text.ts';
 import { LANGUAGES, snippetOf } from '../../src/sentences/snippets.ts';
+import { nextInvoiceText } from '../../src/sentences/money-text.ts';
 import { ageText, durationText, instantText } from '../../src/sentences/time-text.ts';
 import { visibleText } from '../../src/sentences/visible-text.ts';
 
@@ -43,6 +44,15 @@ test.each([
 ])('%s in %s is %s, also for a viewer who wants local times', (iso, zone, text) => {
   for (const isLocal of [false, true])
     expect(instantText(Date.parse(iso), { zone, isLocal, isWhole: true })).toBe(text);
+});
+
+test('the next invoice has its day, without a time that another zone would move to the day before', () => {
+  const dollars = (amount: number) => ({ amount, currency: 'usd' });
+  const next = { date: '2026-12-01', estimated: dollars(100_000) };
+  expect(nextInvoiceText(next, dollars(250))).toBe(
+    'The next invoice, of 2026-12-01 (UTC), is $1,000.00 and $2.50 for usage beyond the plan: an estimate, before taxes and coupons.',
+  );
+  expect(nextInvoiceText(null, undefined)).toContain('no subscription');
 });
 
 test('a change reads from one value to the other; other data as JSON, cut', () => {

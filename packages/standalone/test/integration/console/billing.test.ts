@@ -31,7 +31,7 @@ test('billing shows the plan, its usage and the purchases, and each number leads
 });
 
 // A day that was picked in one zone was the day before in another.
-test('times of billing are in the zone of the account, and the next invoice has its day, for a viewer elsewhere', async () => {
+test('times of billing are in the zone of the account, for a viewer elsewhere', async () => {
   const { database } = world.fleet;
   const setZone = (zone: string) =>
     sql`update accounts set timezone = ${zone} where account_id = ${DEMO.accountId}`.execute(
@@ -39,12 +39,7 @@ test('times of billing are in the zone of the account, and the next invoice has 
     );
   await setZone('Asia/Kolkata');
   const page = await world.demoPage({ timezoneId: 'America/Los_Angeles' });
-  const read = page.waitForResponse(/billing\/info$/);
   await page.goto(`${world.url}/billing?tz=local`);
-  const { billing } = (await (await read).json()) as {
-    readonly billing: { readonly next_invoice: { readonly date: string } };
-  };
-  await page.getByText(`The next invoice, of ${billing.next_invoice.date} (UTC),`).waitFor();
   await page.getByText('in the zone of the account, Asia/Kolkata').waitFor();
   const period = page.getByRole('table').filter({ hasText: 'profiles' }).locator('caption time');
   expect(await period.first().innerText()).toMatch(/ \+05:30$/);

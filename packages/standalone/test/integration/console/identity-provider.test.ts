@@ -104,14 +104,15 @@ test('an account_admin sets the provider, users sign in by it, and then it is re
   await expect.poll(() => theirs.url(), WAIT).toBe(`${world.url}/live?tz=local`);
   provider.lies.metadata = { end_session_endpoint: `${provider.issuer}/signed-out` };
   // The browser keeps the page as it is left, for Back: it must show no data any more.
-  let left: string | undefined;
-  await theirs.route(/\/signed-out\?/, async (route) => {
-    left = await theirs.getByRole('heading', { level: 1 }).innerText();
-    await route.continue();
+  const left: string[] = [];
+  await theirs.exposeFunction('noteLeft', (text: string) => void left.push(text));
+  await theirs.evaluate(() => {
+    const noteLeft = Reflect.get(globalThis, 'noteLeft') as (text: string) => void;
+    addEventListener('pagehide', () => noteLeft(document.querySelector('h1')?.textContent ?? ''));
   });
   await theirs.getByRole('button', { name: 'Sign out' }).click();
   await theirs.waitForURL((url) => url.href.startsWith(`${provider.issuer}/signed-out?`));
-  expect(left).toBe('Sign in');
+  await expect.poll(() => left, WAIT).toEqual(['Sign in']);
   provider.lies.metadata = {};
   await theirs.goto(world.url);
   await theirs.getByLabel('Email').waitFor();
