@@ -1,6 +1,8 @@
 /**
- * Goes on with a filtered list whose page is empty though older deliveries may match: the API looks through a bounded
- * number of them for a page. It stops after five pages, and then the user goes on by the button.
+ * Goes on over empty pages of a filtered list of deliveries.
+ *
+ * The API looks through a bounded number of deliveries for a page, so an older one may match. After five pages the user
+ * goes on by the button.
  */
 import { useEffect, useRef } from 'react';
 import { useSetQuery } from '../routing/router.tsx';

@@ -1,5 +1,5 @@
 /**
- * Counts of calls and refusals in the last minute of a live tail. Pure.
+ * Calls and refusals of a live tail's last minute. Pure.
  *
  * They are counted as they come, by second: the rows that the page keeps are fewer than the calls of a busy minute.
  */
