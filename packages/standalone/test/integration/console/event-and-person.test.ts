@@ -1,5 +1,6 @@
 /** An event and a person in the console, by two clicks each. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violationsOf } from './accessibility.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 import { WAIT } from '../fleet-under-test.ts';
 
@@ -29,6 +30,12 @@ test('the id of an event, pasted into the palette, opens a page that shows its p
   await page.getByRole('heading', { name: 'Late order' }).waitFor();
   await page.getByText('No webhook reports it.').waitFor();
   await page.getByRole('region', { name: 'Data of the event' }).getByText('"sku"').waitFor();
+  await page.getByRole('button', { name: 'Paths of Data of the event' }).click();
+  await page.getByRole('button', { name: /^Copy the path (?:\w+\.)*sku$/ }).waitFor();
+  await page.getByLabel('Find in Data of the event').fill('not there');
+  await page.getByText(/^0 of \d+$/).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Paths of Data of the event' }).click();
   await page.getByRole('link', { name: /^Person / }).click();
   await page.getByRole('heading', { name: 'grace' }).waitFor();
   await expect.poll(() => new URL(page.url()).pathname, WAIT).toMatch(/^\/people\/\w+$/);
