@@ -51,13 +51,11 @@ function visitorOf(
   const owner = set.directory.resolve(environmentId, secondary);
   if (kind === 'anonymous_id') {
     if (owner.outcome === 'suppressed') return undefined;
+    // No row has an svc_id or an anonymous id under its kind, so neither is null.
     const isNewName =
-      isAlias &&
       owner.outcome === 'found' &&
       set.directory.resolve(environmentId, primary).outcome === 'unknown' &&
-      primary.kind !== 'svc_id' &&
-      primary.kind !== 'anonymous_id' &&
-      loaded(owner.person).row[primary.kind] === null;
+      loaded(owner.person).row[primary.kind as NamedKind] === null;
     return isNewName ? undefined : value;
   }
   if (!isAlias || owner.outcome !== 'unknown') return undefined;

@@ -14,6 +14,7 @@ import {
   merge,
   relate,
   segment,
+  suppress,
   track,
   NOW_MS,
 } from '../../src/testing/sample-operations.ts';
@@ -56,6 +57,19 @@ describe('an attribute write that is older than', () => {
     store.apply(at('id:1', 'newest', NOW_MS));
     expect(store.people).toMatchObject([{ attributes: { plan: 'newest' } }]);
   });
+});
+
+test.each([
+  [null, null, null],
+  [-5_000, null, -5_000],
+  [null, -5_000, -5_000],
+  [NOW_MS, -5_000, NOW_MS],
+  [-5_000, NOW_MS, NOW_MS],
+])('the newer _timestamp counts for both: of %j and %j it is %j', (own, other, newer) => {
+  const at = (attributesAtMs: number | null) => (attributesAtMs === null ? {} : { attributesAtMs });
+  store.apply(identify('id:1', { a: 1 }, at(own)), identify('id:2', { b: 2 }, at(other)));
+  store.apply(merge('id:1', 'id:2'));
+  expect(store.people).toMatchObject([{ id: '1', attributesAtMs: newer }]);
 });
 
 describe('if both people have it, the primary keeps its own', () => {
@@ -226,6 +240,13 @@ describe('an alias', () => {
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
+  test('to a phone that is none records an issue and stays out of the history', () => {
+    store.apply(identify('id:1'));
+    const changes = store.apply(alias('phone:none', 'id:1'));
+    expect(whoIs()).toEqual([{ id: '1', email: null, phone: null }]);
+    expect(changes).toMatchObject({ events: [], issues: [{ issue: { code: 'invalid' } }] });
+  });
+
   test('to a free svc_id records an issue, and all people stay as they are', () => {
     store.apply(identify('id:1'));
     const before = structuredClone(store.people);
@@ -276,6 +297,13 @@ describe('a visitor', () => {
     expect(ownerOf('later')).toBeNull();
   });
 
+  test('is not meant by an id of a merge that is no alias, also if their calls come together', () => {
+    store.apply(identify('id:1'));
+    const changes = store.apply(track('anonymous_id:z', 'before'), merge('id:1', 'id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
+    expect(ownerOf('before')).toBeNull();
+  });
+
   test('is not meant by an alias if a person has the id', () => {
     store.apply(identify('id:1'), identify('id:z', { from: 'person' }));
     store.apply(identify('anonymous_id:z', { from: 'visitor' }));
@@ -316,6 +344,29 @@ describe('a visitor', () => {
     store.apply(identify('email:a@x', { plan: 'pro' }, { anonymousId: 'z' }));
     store.apply(alias('id:new', 'anonymous_id:z'));
     expect(store.people).toMatchObject([{ id: 'new', email: 'a@x', attributes: { plan: 'pro' } }]);
+  });
+
+  test('whose person has an email alone, and the person with the id of an alias, stay two', () => {
+    store.apply(identify('id:1', { a: 1 }));
+    store.apply(identify('email:a@x', { b: 2 }, { anonymousId: 'z' }));
+    const changes = store.apply(alias('id:1', 'anonymous_id:z'));
+    expect(changes.issues).toMatchObject([{ issue: { code: 'identifier_conflict' } }]);
+    expect(whoIs()).toEqual([
+      { id: '1', email: null, phone: null },
+      { id: null, email: 'a@x', phone: null },
+    ]);
+  });
+
+  test.each([
+    ['merged into a person', merge('id:1', 'anonymous_id:z')],
+    ['given to a person by an alias', alias('anonymous_id:z', 'id:1')],
+  ])('of a suppressed person stays blocked, and is an issue if %s', (_name, operation) => {
+    store.apply(identify('id:1'), identify('id:2', {}, { anonymousId: 'z' }));
+    store.apply(suppress('id:2'));
+    const changes = store.apply(operation);
+    expect(changes.issues).toMatchObject([{ issue: { code: 'suppressed' } }]);
+    store.apply(track('anonymous_id:z', 'later'));
+    expect(ownerOf('later')).toBeUndefined();
   });
 
   test('and another person, who is to get its anonymous id by an alias, stay two', () => {
