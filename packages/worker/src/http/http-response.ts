@@ -164,6 +164,8 @@ export class ResponseReader {
       case 'trailers': {
         const line = this.#takeUntil('\r\n', chunk, LINE_BYTES_MAX);
         if (line === '') this.#part = 'complete';
+        else if (line?.includes('\n') === true)
+          this.fault = 'a line ends without a carriage return';
         else if (line !== undefined && ++this.#trailerCount > TRAILERS_MAX)
           this.fault = 'too many trailers';
         return line !== undefined;

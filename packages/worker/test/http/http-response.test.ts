@@ -146,6 +146,8 @@ describe('it is no answer', () => {
     ['with a chunk of a size that is no number', `${CHUNKED}0x3\r\nabc\r\n`],
     ['with a chunk that is longer than its size', `${CHUNKED}3\r\nabcd\r\n0\r\n\r\n`],
     ['with a size of a chunk that has no end', `${CHUNKED}3;${'x'.repeat(2_000)}`],
+    ['with a bare line feed in its trailers', `${CHUNKED}0\r\na: b\nc: d\r\n\r\n`],
+    ['with a trailer that begins with a bare line feed', `${CHUNKED}0\r\n\na: b\r\n\r\n`],
     ['with trailers that have no end', `${CHUNKED}0\r\n${'a: b\r\n'.repeat(100)}`],
   ])('%s', (_, text) => {
     expect(read(text)).toMatchObject({ state: 'misbehaving' });
@@ -157,6 +159,7 @@ test('an answer is the same however it is cut into pieces', () => {
     `${LENGTH_3}set-cookie: a\r\n\r\nabc`,
     `HTTP/1.1 103 E\r\nx: y\r\n\r\n${LENGTH_3}\r\nabc`,
     `${CHUNKED}3\r\nabc\r\nA;x\r\n0123456789\r\n0\r\na: b\r\n\r\n`,
+    `${CHUNKED}0\r\na\nb: c\r\n\r\n`,
     'HTTP/1.1 200 OK\r\n\r\nabc',
     `${CHUNKED}3\r\nabcd\r\n0\r\n\r\n`,
     'HTTP/1.1 200 OK\r\nx: y\r\n z\r\n\r\n',
