@@ -147,9 +147,14 @@ function endOfLinesInUtf16(bytes: Buffer): number {
 
 const isLineEnd = (value: number): boolean => value === 0x0a || value === 0x0d;
 
-/** Without a byte order mark, which is the first of a file alone. */
-const decode = (bytes: Buffer, encoding: string, ignoreBOM: boolean): string =>
-  new TextDecoder(encoding, { ignoreBOM }).decode(bytes);
+/**
+ * Without a byte order mark, which is the first of a file alone. Only UTF-16 has one here: if Node is to keep a mark in
+ * Windows-1252, it drops the letter ÿ (0xff) at the start of the bytes.
+ */
+const decode = (bytes: Buffer, encoding: string, keepsMark: boolean): string =>
+  new TextDecoder(encoding, { ignoreBOM: keepsMark && encoding.startsWith('utf-16') }).decode(
+    bytes,
+  );
 
 /** Windows' encodings of one byte leave some bytes out, which decoders take for control characters. */
 const leavesBytesOut = (encoding: string): boolean => encoding.startsWith('windows-');

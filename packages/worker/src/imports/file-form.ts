@@ -65,7 +65,9 @@ export function findFileForm(
   )
     throw new CsvFault(`the file ${UTF_32}`);
   const encoding = encodingOf(start, declared, isAsDeclared);
-  const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(start);
+  // Node would drop a first ÿ of Windows-1252 (`decode-file.ts`).
+  const ignoreBOM = encoding.startsWith('utf-');
+  const text = new TextDecoder(encoding, { ignoreBOM }).decode(start);
   // Bytes of UTF-8 are read at their place, with their mark; all else is made UTF-8 first, without it.
   const markLength = text.startsWith('\ufeff') ? 1 : 0;
   const markSizeBytes = markLength === 1 && encoding === 'utf-8' ? UTF_8_MARK.length : 0;

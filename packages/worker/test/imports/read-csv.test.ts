@@ -174,6 +174,14 @@ describe('the form of a file', () => {
     const utf16 = Buffer.from(`${HEADER}\nCafé,ann,\n`, 'utf16le');
     expect((await cellsOf(utf16, 'windows-1252'))[1]?.[0]).toBe('Café');
   });
+
+  test('a row of Windows-1252 keeps the letter ÿ at its start, in any piece of the file', async () => {
+    const rows = Array.from({ length: 20 }, (_, index) => ['ÿ', `ann${index}`, 'ÿ']);
+    const lines = [HEADER, ...rows.map((cells) => cells.join(','))];
+    const text = Buffer.from(`${lines.join('\n')}\n`, 'latin1');
+    expect((await cellsOf(text, 'windows-1252')).slice(1)).toEqual(rows);
+    expect((await cellsOf(text, 'iso-8859-1')).slice(1)).toEqual(rows);
+  });
 });
 
 test('valid UTF-8 goes before a declared encoding of one byte, which servers often declare for any file', () => {
