@@ -8,11 +8,10 @@ export const INTEGER_MAX = 2_147_483_647;
 export function judgePositiveInteger(value: unknown): Verdict<number> {
   if (isAbsent(value)) return ABSENT;
   const text = typeof value === 'string' ? trimmed(value) : undefined;
-  const number = text === undefined ? value : /^\d{1,10}$/.test(text) ? Number(text) : undefined;
-  return typeof number === 'number' &&
-    Number.isInteger(number) &&
-    number >= 1 &&
-    number <= INTEGER_MAX
+  const given = text === undefined ? value : /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+  // False for any other type than a number.
+  const number = Number.isInteger(given) ? (given as number) : 0;
+  return number >= 1 && number <= INTEGER_MAX
     ? { outcome: 'read', value: number }
     : refused(`must be an integer from 1 to ${INTEGER_MAX}`);
 }
