@@ -60,7 +60,7 @@ export async function* decodeFile(
   let at = isUtf8 ? fromByte : 0;
   let passedOver = isUtf8 ? 0 : fromByte;
   let isFirst = !isUtf8;
-  for await (const lines of wholeLines(bytes, encoding.startsWith('utf-16'))) {
+  for await (const lines of wholeLines(bytes, encoding)) {
     if (isUtf8 && decoding.marks) {
       yield markLines(lines, at, decoding);
       at += lines.length;
@@ -84,12 +84,14 @@ export async function* decodeFile(
 /** Pieces of any size → pieces of whole lines, at whose ends no character is cut and no decoder is in the middle of one. */
 async function* wholeLines(
   pieces: AsyncIterable<Buffer>,
-  isUtf16: boolean,
+  encoding: string,
 ): AsyncGenerator<Buffer, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of pieces) {
     const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
-    const end = isUtf16 ? endOfLinesInUtf16(bytes) : endOfLines(bytes);
+    const end = encoding.startsWith('utf-16')
+      ? endOfLinesInUtf16(bytes, encoding === 'utf-16le')
+      : endOfLines(bytes);
     if (end > 0) yield bytes.subarray(0, end);
     rest = bytes.subarray(end);
     if (rest.length > LINE_SIZE_BYTES_MAX)
@@ -137,10 +139,11 @@ function endOfLine(lines: Buffer, from: number): { to: number; isOfAscii: boolea
 const endOfLines = (bytes: Buffer): number =>
   Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1;
 
-function endOfLinesInUtf16(bytes: Buffer): number {
+/** Bytes in the other order are a letter, as U+0A00 or U+0D00. */
+function endOfLinesInUtf16(bytes: Buffer, isLittleEndian: boolean): number {
   for (let at = bytes.length - (bytes.length % 2) - 2; at >= 0; at -= 2) {
-    const [one = 0, other = 0] = [bytes[at], bytes[at + 1]];
-    if ((one === 0 && isLineEnd(other)) || (other === 0 && isLineEnd(one))) return at + 2;
+    const unit = isLittleEndian ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at);
+    if (isLineEnd(unit)) return at + 2;
   }
   return 0;
 }

@@ -175,6 +175,26 @@ describe('the form of a file', () => {
     expect((await cellsOf(utf16, 'windows-1252'))[1]?.[0]).toBe('Café');
   });
 
+  test.each(['utf-16le', 'utf-16be'])(
+    'a row of %s that breaks off behind U+0A00 is not read: those are the bytes of a line end, swapped',
+    async (encoding) => {
+      const text = Buffer.from(`\ufeff${HEADER}\na,ann,x\nb,ann,\u0a00`, 'utf16le');
+      const ordered = encoding === 'utf-16le' ? text : text.swap16();
+      // Half of a character.
+      const bytes = Buffer.concat([ordered, Buffer.of(0x31)]);
+      const form = findFileForm(bytes, undefined);
+      expect(form.encoding).toBe(encoding);
+      const names: (string | undefined)[] = [];
+      const readAll = async () => {
+        const open = () => inPieces(bytes);
+        for await (const { cells } of readCsv(open, form, { byte: form.firstByte, row: 1 }))
+          names.push(cells[0]);
+      };
+      await expect(readAll()).rejects.toThrow('row 3 has the byte 0x31');
+      expect(names).toEqual(['_svc_name', 'a']);
+    },
+  );
+
   test('a row of Windows-1252 keeps the letter ÿ at its start, in any piece of the file', async () => {
     const rows = Array.from({ length: 20 }, (_, index) => ['ÿ', `ann${index}`, 'ÿ']);
     const lines = [HEADER, ...rows.map((cells) => cells.join(','))];
