@@ -1,13 +1,20 @@
 /**
- * A file of CSV: the same records for every cut, and from each record's end on. A fault is reported, and never thrown
- * as a bug.
+ * A file of CSV: the same records for every cut, and from each record's end on, and as a second reader finds them
+ * (`plain-csv.ts`). A fault is reported, and never thrown as a bug.
  */
 import { deepEqual, ok } from 'node:assert/strict';
+import { isUtf8 } from 'node:buffer';
 import type { FileForm } from '@sluice/database/imports/imports';
 import { CsvFault } from '@sluice/worker/imports/csv-fault';
 import { findFileForm } from '@sluice/worker/imports/file-form';
 import { readCsv, type CsvRecord } from '@sluice/worker/imports/read-csv';
+import { pick } from '@sluice/domain/values/seeded-random';
 import { cut, type FuzzTarget } from '../fuzz-target.ts';
+import { readPlainCsv } from '../plain-csv.ts';
+
+/** Declared by the sender. */
+const ENCODINGS = [undefined, 'windows-1252', 'shift_jis', 'gb18030', 'utf-16be'] as const;
+const ROW_ENDS = { newline: ['\r\n', '\n'], return: ['\r'], any: ['\r\n', '\n', '\r'] } as const;
 
 interface Reading {
   readonly records: CsvRecord[];
@@ -31,6 +38,29 @@ async function read(pieces: readonly Buffer[], form: FileForm, byte: number): Pr
     if (!(error instanceof CsvFault)) throw error;
     return { records, isFaulty: true };
   }
+}
+
+/** Throws if a second reader finds other cells, or no fault. */
+function compare({ records, isFaulty }: Reading, input: Buffer, form: FileForm): void {
+  const text = textOf(input, form);
+  // csv-parse passes over a quote in front of a null byte.
+  if (text.includes('"\0')) return;
+  const expected = readPlainCsv(text, form.separator, ROW_ENDS[form.rowEnd]);
+  if (isFaulty) {
+    const isSound = form.encoding === 'utf-8' && isUtf8(input) && expected !== undefined;
+    ok(!isSound, 'a fault of a file without one');
+  } else {
+    const cells = records.map((each) => each.cells);
+    deepEqual(cells, expected, 'other cells than a second reader finds');
+  }
+}
+
+/** From the first record on. */
+function textOf(input: Buffer, { encoding, firstByte }: FileForm): string {
+  const decoder = new TextDecoder(encoding, { ignoreBOM: encoding === 'utf-8' });
+  return encoding === 'utf-8'
+    ? decoder.decode(input.subarray(firstByte))
+    : decoder.decode(input).slice(firstByte);
 }
 
 /** @public `scripts/fuzz.ts` imports it by the file's name. */
@@ -61,12 +91,13 @@ export const target: FuzzTarget = {
   async run(input, random) {
     let form: FileForm;
     try {
-      form = findFileForm(input, undefined);
+      form = findFileForm(input, pick(random, ENCODINGS));
     } catch (error) {
       ok(error instanceof CsvFault, `no fault of the file: ${String(error)}`);
       return;
     }
     const whole = await read([input], form, form.firstByte);
+    compare(whole, input, form);
     deepEqual(await read(cut(input, random), form, form.firstByte), whole);
     // A worker goes on behind any record, as after a crash.
     const index = Math.floor(random() * whole.records.length);

@@ -1,4 +1,7 @@
-/** The worker's own HTTP/1.1 client reads the answer of a receiver: alike however it is cut, and never more than its bounds. */
+/**
+ * The worker's own HTTP/1.1 client reads the answer of a receiver: alike however it is cut, and never more than its
+ * bounds. Whole answers of a plain form are read as RFC 9112 says.
+ */
 import { deepEqual, ok } from 'node:assert/strict';
 import { LastHead, ResponseReader } from '@sluice/worker/http/http-response';
 import { cut, type FuzzTarget } from '../fuzz-target.ts';
