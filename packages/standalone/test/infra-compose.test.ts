@@ -40,6 +40,22 @@ test('compose.yaml hands on each line of example.env, and who sends mails with w
     if (name !== 'LOG_LEVEL') expect(names).toContain(name);
 });
 
+// Intake, which every client reaches, must not need the login that reads every secret.
+test('each service of compose.yaml takes the login of its own role, and of no other', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { environment: Record<string, string> }>;
+  };
+  for (const service of SERVICES) {
+    const logins = Object.entries(services[service]?.environment ?? {}).filter(([name]) =>
+      name.endsWith('_DATABASE_URL'),
+    );
+    const own = `${service.toUpperCase()}_DATABASE_URL`;
+    expect(logins).toEqual([[own, `\${${own}:-}`]]);
+    const url = `postgres://sluice_${service}_login:secret@postgres:5432/sluice`;
+    expect(parseSettingsOf(service, { ...SECRETS, [own]: url })).toMatchObject({ [own]: url });
+  }
+});
+
 describe('the stores of compose.yaml', () => {
   const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
     services: Record<

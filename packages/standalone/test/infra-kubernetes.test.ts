@@ -193,6 +193,7 @@ test('intake, which everybody reaches, and migrations are given no secret that t
       valueFrom.secretKeyRef.key,
     ]);
     expect(given?.map(([as]) => as)).toContain('DATABASE_URL');
+    if (name === 'intake') expect(given?.map(([as]) => as)).toContain('INTAKE_DATABASE_URL');
     for (const [as, key] of given ?? []) {
       expect(key).toBe(as);
       expect(Object.keys(intakeSettings.shape)).toContain(as);
