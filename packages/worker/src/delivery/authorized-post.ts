@@ -11,6 +11,7 @@
 import type { HttpClient } from '../http/http-client.ts';
 import type { HttpOutcome } from '../http/http-outcome.ts';
 import type { DeliveryPost, TokenSource } from '../lane/endpoint-access.ts';
+import { maskSecrets, secretsIn } from '../lane/mask-secrets.ts';
 import type { AccessTokens } from './access-tokens.ts';
 
 export interface AuthorizedPostDeps {
@@ -56,7 +57,7 @@ async function postWithToken(
       headers: { ...withoutAuthorization(request.headers), authorization: `Bearer ${token}` },
       timeoutMs: Math.max(1, timeoutMs - elapsedMs()),
     });
-    return { ...answer, durationMs: elapsedMs() };
+    return { ...maskSecrets(answer, secretsIn({ authorization: token })), durationMs: elapsedMs() };
   };
 
   const token = await tokens.get(tokenSource, startedAtMs + timeoutMs);

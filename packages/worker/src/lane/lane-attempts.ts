@@ -19,6 +19,7 @@ import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneEndpoint } from './lane-endpoint.ts';
 import type { LaneLease } from './lane-lease.ts';
 import { busyConcurrencyLimit } from './lane-log.ts';
+import { maskSecrets } from './mask-secrets.ts';
 
 export interface LaneAttemptsOptions {
   readonly deps: LaneDrainDeps;
@@ -50,8 +51,9 @@ export class LaneAttempts {
   async make(delivery: LoggedDelivery, onEnd: () => void): Promise<void> {
     const { deps, endpoint } = this.#options;
     const startedAtMs = deps.now();
-    const { version } = endpoint;
-    const outcome = await deps.post(endpoint.request(delivery, startedAtMs), delivery);
+    const { version, secrets } = endpoint;
+    const answer = await deps.post(endpoint.request(delivery, startedAtMs), delivery);
+    const outcome = maskSecrets(answer, secrets);
     this.#end(delivery, startedAtMs, version, outcome);
     onEnd();
   }

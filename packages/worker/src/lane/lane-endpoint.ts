@@ -33,6 +33,11 @@ export class LaneEndpoint {
     return this.#target.endpointVersion;
   }
 
+  /** Texts of its requests that no kept answer may show (`maskSecrets`). */
+  get secrets(): readonly string[] {
+    return this.#signer.secrets;
+  }
+
   /** One attempt, signed for the time at which it is made. */
   request({ eventId, body }: LoggedDelivery, atMs: number): DeliveryPost {
     return {

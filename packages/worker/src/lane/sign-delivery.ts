@@ -16,6 +16,7 @@ import {
   stringToSign,
 } from '@sluice/domain/delivery/webhook';
 import { HmacKey } from './hmac-key.ts';
+import { secretsIn } from './mask-secrets.ts';
 
 export type SigningTarget = Pick<
   LaneTarget,
@@ -45,6 +46,8 @@ export class DeliverySigner {
   readonly #next: Key | undefined;
   readonly #nextSignsFromMs: number;
   readonly #customHeaders: Readonly<Record<string, string>> | undefined;
+  /** Texts that no kept answer may show (`maskSecrets`). */
+  readonly secrets: readonly string[];
 
   /** @param open - opens an encrypted key. */
   constructor(target: SigningTarget, open: (encrypted: string) => string) {
@@ -58,6 +61,7 @@ export class DeliverySigner {
       target.customHeaders === null
         ? undefined
         : (JSON.parse(open(target.customHeaders)) as Record<string, string>);
+    this.secrets = this.#customHeaders ? secretsIn(this.#customHeaders) : [];
   }
 
   /** The headers of an attempt that is made at `atMs`. */

@@ -1,7 +1,7 @@
 /** Settings of one webhook that its lane obeys: rate, concurrency, headers, filters. */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
-import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { beforeAll, expect, test } from 'vitest';
@@ -126,6 +126,23 @@ test('custom headers are on every request, and change with the webhook', async (
   if (failed.outcome === 'waiting') world.nowMs = failed.untilMs;
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(seen).toEqual(['Bearer one', 'Bearer two']);
+});
+
+test('an endpoint that repeats a custom header in its answer does not show it to readers of deliveries', async () => {
+  const world = await createLaneWorld(database, {
+    customHeaders: JSON.stringify({ authorization: 'Bearer token-of-ours' }),
+  });
+  world.behave = ({ headers }) => ({
+    ...OK,
+    head: `HTTP/1.1 200\nx-echo: ${headers['authorization']}`,
+    body: JSON.stringify(headers),
+  });
+  await world.log(1);
+  await world.deliverAll();
+  const [attempt] = await listAttempts(database, world.key, [1]);
+  expect(attempt?.responseHead).toBe('HTTP/1.1 200\nx-echo: ••••');
+  expect(attempt?.responseBody).toContain('"authorization":"••••"');
+  expect(attempt?.responseBody).not.toContain('token-of-ours');
 });
 
 test('filters keep unmatched events out of the log, and each webhook has its own filters', async () => {
