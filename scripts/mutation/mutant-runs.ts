@@ -42,6 +42,11 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
   await vitest.standalone();
   process.env['NODE_OPTIONS'] = nodeOptions;
   let mutatedBefore: string | undefined;
+  /** Tests of each file that passed on the code as it is. */
+  const usualCounts = new Map<string, number>();
+  const isCut = ({ outcome, passedCounts }: RunOfTests, testPaths: readonly string[]): boolean =>
+    ['passed', 'not-run'].includes(outcome) &&
+    testPaths.some((path) => (passedCounts.get(path) ?? 0) < (usualCounts.get(path) ?? 0));
 
   return {
     async run(mutated, testPaths, timeoutMs) {
@@ -55,9 +60,15 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
       for (const path of new Set([mutatedBefore, mutated?.path]))
         if (path !== undefined) vitest.invalidateFile(path);
       mutatedBefore = mutated?.path;
-      const result = await runTests(vitest, testPaths, timeoutMs);
-      if (result.outcome !== 'passed') await dropKeptDatabases(vitest);
-      return result;
+      let result = await runTests(vitest, testPaths, timeoutMs);
+      // The end of the mutant before may reach Vitest late, which then ends this run in its place.
+      for (let tries = 1; isCut(result, testPaths) && tries < TRIES_MAX; tries++)
+        result = await runTests(vitest, testPaths, timeoutMs);
+      const { outcome, failed, durationMs, passedCounts } = result;
+      if (outcome === 'not-run') throw new Error(`tests did not run: ${testPaths.join(', ')}`);
+      if (outcome !== 'passed') await dropKeptDatabases(vitest);
+      if (!mutated) for (const [path, count] of passedCounts) usualCounts.set(path, count);
+      return { outcome, failed, durationMs };
     },
     async close() {
       await vitest.close();
@@ -66,11 +77,20 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
   };
 }
 
+/** Of a run that was cut before its tests. */
+const TRIES_MAX = 5;
+
+interface RunOfTests extends Omit<RunResult, 'outcome'> {
+  readonly outcome: RunResult['outcome'] | 'not-run';
+  /** Passed tests by file. */
+  readonly passedCounts: ReadonlyMap<string, number>;
+}
+
 async function runTests(
   vitest: Vitest,
   testPaths: readonly string[],
   timeoutMs: number,
-): Promise<RunResult> {
+): Promise<RunOfTests> {
   // `bail` counts every failure that it finds there, also of the mutant before.
   vitest.state.idMap.clear();
   vitest.state.filesMap.clear();
@@ -90,6 +110,9 @@ async function runTests(
     .runTestSpecifications(specifications)
     .finally(() => clearTimeout(timer));
   const durationMs = performance.now() - startedAtMs;
+  const passedCounts = new Map(
+    testModules.map((each) => [each.moduleId, [...each.children.allTests('passed')].length]),
+  );
   const failed = testModules.find((each) => each.state() === 'failed');
   if (failed || unhandledErrors.length > 0) {
     const [test] = failed?.children.allTests('failed') ?? [];
@@ -97,13 +120,13 @@ async function runTests(
       outcome: 'failed',
       failed: failed && { path: failed.moduleId, test: test?.fullName ?? 'the file itself' },
       durationMs,
+      passedCounts,
     };
   }
-  if (isTimedOut) return { outcome: 'timed-out', failed: undefined, durationMs };
   // Skipped: whole files that this machine cannot run.
-  if (testModules.some((each) => !['passed', 'skipped'].includes(each.state())))
-    throw new Error(`tests did not run: ${testPaths.join(', ')}`);
-  return { outcome: 'passed', failed: undefined, durationMs };
+  const isWhole = testModules.every((each) => ['passed', 'skipped'].includes(each.state()));
+  const outcome = isTimedOut ? 'timed-out' : isWhole ? 'passed' : 'not-run';
+  return { outcome, failed: undefined, durationMs, passedCounts };
 }
 
 /** Files that failed keep their databases for a person to look into; here each mutant would keep some. */
