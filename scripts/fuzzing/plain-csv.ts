@@ -1,4 +1,4 @@
-/** A second reader of CSV, by RFC 4180 alone and for small texts. The fuzz target compares the worker's reader with it. */
+/** A plain reader of CSV, by RFC 4180. The fuzz target compares the worker's reader with it. */
 
 /** @param rowEnds - the longest first. @returns the rows without empty lines; undefined if a quote is out of place. */
 export function readPlainCsv(

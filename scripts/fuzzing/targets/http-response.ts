@@ -1,6 +1,6 @@
 /**
  * The worker's own HTTP/1.1 client reads the answer of a receiver: alike however it is cut, and never more than its
- * bounds. Whole answers of a plain form are read as RFC 9112 says.
+ * bounds.
  */
 import { deepEqual, ok } from 'node:assert/strict';
 import { LastHead, ResponseReader } from '@sluice/worker/http/http-response';

@@ -240,7 +240,7 @@ describe('an alias', () => {
     expect(changes.issues).toMatchObject([{ issue: { code: 'person_not_found' } }]);
   });
 
-  test('to a phone that is none records an issue and stays out of the history', () => {
+  test('to a malformed phone records an issue and adds no entry to the history', () => {
     store.apply(identify('id:1'));
     const changes = store.apply(alias('phone:none', 'id:1'));
     expect(whoIs()).toEqual([{ id: '1', email: null, phone: null }]);

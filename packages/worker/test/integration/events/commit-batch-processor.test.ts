@@ -1,4 +1,4 @@
-/** Results and counts of commit batches, as the queue and the metrics get them. */
+/** Results and counts of commit batches. */
 import { NumberStock } from '@sluice/database/people/numbers';
 import { NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
