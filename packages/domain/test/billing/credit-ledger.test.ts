@@ -52,6 +52,15 @@ const action = fc.oneof(
   fc.constant({ type: 'expire' as const }),
 );
 
+test('an exhausted grant has no part in a debit', () => {
+  const exhausted = grant({ grantId: 1, granted: 5, available: 0, used: 5 });
+  const whole = grant({ grantId: 2, granted: 5 });
+  expect(takeCredits([exhausted, whole], 3, 'used', 0, true)).toEqual({
+    outcome: 'taken',
+    moves: [{ grantId: 2, from: 'available', to: 'used', amount: 3 }],
+  });
+});
+
 /** Plays actions as the database does, one millisecond apart; collects the moves of each. */
 function play(start: Grant[], actions: readonly Action[], hasAllowance: boolean) {
   let state = start;
