@@ -1,4 +1,4 @@
-/** Requests with an access token, and the answers that are kept of them. */
+/** Requests with an access token, and their kept answers. */
 import { expect, test } from 'vitest';
 import { authorizedPost } from '../../src/delivery/authorized-post.ts';
 import type { TokenSource } from '../../src/lane/endpoint-access.ts';

@@ -1,4 +1,4 @@
-/** Claims of commit batches, their undoing, and places of deliveries in a trace. */
+/** Claims of commit batches, and places of deliveries in a trace. */
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
@@ -54,7 +54,7 @@ const applied = async (...envelopeIds: string[]): Promise<string[]> =>
   [...(await listAppliedCommitBatches(database, envelopeIds))].toSorted();
 
 describe('a claim', () => {
-  test('keeps what the batch is, and numbers the batches in their order', async () => {
+  test('stores the columns of each batch, and numbers the batches in their order', async () => {
     const claims = [
       { envelopeId: 'later', operationCount: 7, traceparent: '00-trace-of-later-01' },
       { envelopeId: 'early', operationCount: 3, traceparent: null },
@@ -76,11 +76,11 @@ describe('a claim', () => {
     expect(await applied('first', 'other')).toEqual(['first']);
   });
 
-  test('of no batch claims none', async () => {
+  test('of an empty list returns empty lists', async () => {
     expect(await claim([])).toEqual({ numbers: [], keepsMergesOff: false, reportingIncoming: [] });
   });
 
-  test('says whether it keeps merges off, also for one batch', async () => {
+  test('returns whether it keeps merges off, also for one batch', async () => {
     expect(await claim(['one'], { triesToKeepMergesOff: true })).toMatchObject({
       keepsMergesOff: true,
     });
