@@ -140,11 +140,12 @@ const shownBound = (bound: number | undefined): number | undefined =>
   bound === undefined || Math.abs(bound) >= Number.MAX_SAFE_INTEGER ? undefined : bound;
 
 /** `integer, 1 to 100` */
-export function boundsText(schema: Schema): string {
-  const { type, format, maxLength, maxItems, enum: values, anyOf } = schema;
+export function boundsText(given: Schema | undefined, document: Document): string {
+  const schema = resolved(given, document);
+  const { type, format, maxLength, maxItems, enum: values, anyOf, items } = schema;
   const [minimum, maximum] = [shownBound(schema.minimum), shownBound(schema.maximum)];
   if (values) return values.map(String).join(', ');
-  if (anyOf) return anyOf.map((each) => boundsText(each)).join(' or ');
+  if (anyOf) return anyOf.map((each) => boundsText(each, document)).join(' or ');
   const types = [type ?? 'any'].flat().join(' or ');
   return [
     format === undefined ? types : `${types} (${format})`,
@@ -152,8 +153,9 @@ export function boundsText(schema: Schema): string {
     minimum !== undefined && maximum === undefined && `from ${minimum}`,
     maxLength !== undefined && `at most ${maxLength} characters`,
     maxItems !== undefined && `at most ${maxItems} items`,
+    resolved(items, document).enum && `each one of ${boundsText(items, document)}`,
   ]
-    .filter((part) => part !== false)
+    .filter((part) => typeof part === 'string')
     .join(', ');
 }
 

@@ -93,7 +93,7 @@ function OneCall({
           fields={parameters.map(({ name, required, description, schema, in: place }) => ({
             name,
             isRequired: required === true,
-            text: `${place}; ${boundsText(resolved(schema, document))}`,
+            text: `${place}; ${boundsText(schema, document)}`,
             description: description ?? schema?.description,
           }))}
         />
@@ -105,7 +105,13 @@ function OneCall({
           A call of intake needs a write key, which this page does not have: run the sample.
         </p>
       ) : (
-        <TryCall call={call} parameters={parameters} body={body} known={known} />
+        <TryCall
+          call={call}
+          document={document}
+          parameters={parameters}
+          body={body}
+          known={known}
+        />
       )}
     </>
   );
@@ -164,7 +170,7 @@ function Body({ call, document }: { readonly call: DescribedCall; readonly docum
         return {
           name,
           isRequired,
-          text: boundsText(field),
+          text: boundsText(field, document),
           description: schema.description ?? field.description,
         };
       })}

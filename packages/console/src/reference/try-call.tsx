@@ -7,7 +7,13 @@ import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { JsonView } from '../parts/json-view.tsx';
-import { boundsText, type DescribedCall, filledPath, type Parameter } from './described-call.ts';
+import {
+  boundsText,
+  type DescribedCall,
+  type Document,
+  filledPath,
+  type Parameter,
+} from './described-call.ts';
 
 interface Wish {
   readonly path: string;
@@ -30,9 +36,11 @@ export function TryCall({
   call,
   parameters,
   body,
+  document,
   known,
 }: {
   readonly call: DescribedCall;
+  readonly document: Document;
   readonly parameters: readonly Parameter[];
   /** An example. Undefined: it takes no body. */
   readonly body: unknown;
@@ -86,7 +94,7 @@ export function TryCall({
       <form onSubmit={ask}>
         {shown.map((parameter) => (
           <label key={parameter.name}>
-            {parameter.name} <span className="faint">{boundsText(parameter.schema ?? {})}</span>
+            {parameter.name} <span className="faint">{boundsText(parameter.schema, document)}</span>
             <input
               name={`parameter-${parameter.name}`}
               autoComplete="off"

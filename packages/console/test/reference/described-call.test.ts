@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bodyFieldsOf, type Document } from '../../src/reference/described-call.ts';
+import { bodyFieldsOf, boundsText, type Document } from '../../src/reference/described-call.ts';
 
 const ONE = { properties: { name: { type: 'string' }, size: {} }, required: ['name', 'size'] };
 
@@ -21,6 +21,7 @@ const document: Document = {
       Either: {
         anyOf: [{ $ref: '#/components/schemas/One' }, { $ref: '#/components/schemas/Other' }],
       },
+      Word: { type: 'string', enum: ['on', 'off'] },
       Whole: { allOf: [{ $ref: '#/components/schemas/One' }] },
     },
   },
@@ -35,4 +36,21 @@ test.each([
 ])('the reference shows the fields of %s, and which of them every form requires', (name, shown) => {
   const fields = bodyFieldsOf({ $ref: `#/components/schemas/${name}` }, document);
   expect(fields.map((each) => `${each.name}${each.isRequired ? '*' : ''}`)).toEqual(shown);
+});
+
+test.each([
+  [{ type: 'array', items: { type: 'string', enum: ['on', 'off'] } }, 'array, each one of on, off'],
+  [
+    { type: 'array', maxItems: 2, items: { $ref: '#/components/schemas/Word' } },
+    'array, at most 2 items, each one of on, off',
+  ],
+  [
+    { anyOf: [{ type: 'array', items: { $ref: '#/components/schemas/Word' } }, { type: 'null' }] },
+    'array, each one of on, off or null',
+  ],
+  [{ type: 'array', items: { type: 'integer' } }, 'array'],
+  [{ $ref: '#/components/schemas/Word' }, 'on, off'],
+  [{ type: 'integer', minimum: 1, maximum: 100 }, 'integer, 1 to 100'],
+])('the reference shows the values and bounds of %j', (schema, shown) => {
+  expect(boundsText(schema, document)).toBe(shown);
 });
