@@ -5,6 +5,8 @@
  * Everything that comes from the document is escaped. Pure.
  */
 import { PROBLEMS } from '../http/problem.ts';
+import { credentialsTable, credentialsText, type Credentials } from './reference-credentials.ts';
+import { escape, prose, table } from './reference-markup.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -53,6 +55,8 @@ export interface ApiOperation {
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: RequestBody;
+  /** Alternatives. Absent: as the document has it. */
+  readonly security?: Credentials['security'];
   readonly responses?: Readonly<
     Record<string, { readonly description: string; readonly content?: Content }>
   >;
@@ -69,7 +73,11 @@ export interface ApiDocument {
   /** Bodies of posts to receivers, by event type. */
   readonly webhooks?: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
   readonly tags?: readonly { readonly name: string; readonly description?: string }[];
-  readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
+  readonly security?: Credentials['security'];
+  readonly components?: {
+    readonly schemas?: Readonly<Record<string, Schema>>;
+    readonly securitySchemes?: Credentials['schemes'];
+  };
 }
 
 /** The page holds text and one inline style; it may not load, run, frame or send anything. */
@@ -101,9 +109,12 @@ export function renderReferencePage(document: ApiDocument): string {
     `<p>The same as a machine reads it: <a href="/openapi.json">/openapi.json</a></p></header>`,
     `<nav aria-label="Operations">${groups.map(renderGroup).join('')}</nav><main>`,
     ...groups.flatMap(({ operations }) =>
-      operations.map((operation) => renderOperation(operation, schemas)),
+      operations.map((each) =>
+        renderOperation(each, schemas, each.operation.security ?? document.security),
+      ),
     ),
     ...Object.entries(schemas).map(([name, schema]) => renderNamedSchema(name, schema)),
+    credentialsTable(document.components?.securitySchemes ?? {}),
     `<h2 id="errors">Error codes</h2>`,
     table(
       ['status', 'code', 'meaning'],
@@ -157,6 +168,7 @@ const renderGroup = ({ name, description, operations }: Group): string =>
 function renderOperation(
   { method, path, operation }: NamedOperation,
   schemas: Readonly<Record<string, Schema>>,
+  security: Credentials['security'],
 ): string {
   const parameters = operation.parameters ?? [];
   const content = operation.requestBody?.content;
@@ -165,6 +177,7 @@ function renderOperation(
     `<h2 id="${anchor(method, path)}"><b>${method}</b> <code>${escape(path)}</code></h2>`,
     `<p>${prose(operation.summary)}</p>`,
     operation.description === undefined ? '' : `<p>${prose(operation.description)}</p>`,
+    credentialsText(security),
     parameters.length === 0
       ? ''
       : table(
@@ -326,21 +339,3 @@ const firstSchema = (content: Content | undefined): Schema | undefined =>
 
 const anchor = (method: string, path: string): string =>
   `${method}-${path}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
-
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  `<div class="wide" tabindex="0"><table><tr>${head.map((cell) => `<th scope="col">${cell}</th>`).join('')}</tr>${rows
-    .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
-    .join('')}</table></div>`;
-
-/** Escaped text with \`code\` as code. */
-const prose = (text = ''): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escape = (text: string): string =>
-  text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');

@@ -45,6 +45,21 @@ describe('/docs', () => {
     expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
   });
 
+  test('names the credentials of each call, and describes them', async () => {
+    const { body } = await app.inject('/docs/plain');
+    const section = (id: string) => body.split(`id="${id}"`)[1]?.split('<h2')[0];
+    const named = (name: string) => `Credentials: <a href="#credentials">${name}</a></p>`;
+    expect(section('get-v1-workspaces')).toContain(named('app_key'));
+    expect(section('get-v1-accounts-account-id-')).toContain(named('account_token'));
+    expect(section('post-v1-identify')).toContain(named('write_key'));
+    expect(section('post-v1-account-signup')).toContain('Credentials: none');
+    const ways =
+      'Credentials: <a href="#credentials">write_key</a> or <a href="#credentials">site_key</a>';
+    expect(section('post-v1-stream')).toContain(ways);
+    for (const name of ['app_key', 'account_token', 'write_key', 'site_key'])
+      expect(section('credentials')).toContain(`<code>${name}</code>`);
+  });
+
   test('shows the bounds of numbers, texts and lists, and the fields of nullable values', () => {
     const page = renderReferencePage({
       info: { title: '', version: '' },
@@ -104,6 +119,7 @@ describe('/docs', () => {
           get: {
             summary: evil,
             description: evil,
+            security: [{ [evil]: [] }],
             parameters: [
               {
                 name: evil,
@@ -124,7 +140,10 @@ describe('/docs', () => {
           },
         },
       },
-      components: { schemas: { [evil]: { description: evil } } },
+      components: {
+        schemas: { [evil]: { description: evil } },
+        securitySchemes: { [evil]: { type: evil, scheme: evil, description: evil } },
+      },
     });
     expect(page).not.toContain('<script');
     expect(page).not.toContain('"1"');
