@@ -58,7 +58,19 @@ export async function calls() {
   const ofType = { params: { path: { name: 'paid' } } };
   await resultOf(api.PUT('/v1/event_types/{name}', { ...ofType, body: { schema: { type: 'object' } } }));
   await resultOf(api.POST('/v1/event_types/{name}/check', { ...ofType, body: { payload: { total: 100 } } }));
+  const ofAccount = { params: { path: { account_id: 1 } } };
+  const ofUser = { params: { path: { account_id: 1, user_id: 2 } } };
+  const users = '/v1/accounts/{account_id}/users';
+  const { user } = await resultOf(api.POST(users, { ...ofAccount, body: { email: 'a@b.example', role: 'member', environment_ids: [] } }));
+  const role: 'member' | 'billing_admin' | 'account_admin' = user.role;
+  await resultOf(api.PUT('/v1/accounts/{account_id}/users/{user_id}', { ...ofUser, body: { role } }));
+  await resultOf(api.DELETE('/v1/accounts/{account_id}/users/{user_id}/sessions', ofUser));
+  const provider = { issuer: 'https://login.example', client_id: 'c', email_domains: ['b.example'] };
+  await resultOf(api.PUT('/v1/accounts/{account_id}/identity_provider', { ...ofAccount, body: provider }));
+  await resultOf(api.GET('/v1/statistics', { params: { query: { metric: 'events' } } }));
   try {
+    // @ts-expect-error no metric
+    await api.GET('/v1/statistics', { params: { query: {} } });
     // @ts-expect-error no event
     await resultOf(intake.POST('/v1/track', { body: { userId: 'a' } }));
     // @ts-expect-error a call of the API

@@ -14,7 +14,7 @@ const EMAIL_LENGTH_MAX = 254;
 /** For the description, in words of every engine of patterns. */
 const ONE_LINE = String.raw`^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$`;
 /** For the description of a body whose fields are all optional. */
-const SOME_FIELD = { minProperties: 1 };
+export const SOME_FIELD = { minProperties: 1 };
 
 /** One line of plain text: without characters that would end a line of a mail's head or of a log. */
 const line = (lengthMax: number) =>

@@ -1,6 +1,6 @@
 /**
- * Users of an account: invited, changed, removed, and helped when they are locked out. For the console's screen, so the
- * reference leaves them out. Refusals that keep an account_admin in the account are in `user-changes.ts` of `database`.
+ * Users of an account: invited, changed, removed, and helped when they are locked out. Refusals that keep an
+ * account_admin in the account are in `user-changes.ts` of `database`.
  *
  * A new user proves the address by the mailed code of the first sign-in. Invitations go to any address, so an account
  * sends a hundred a day at most. The demo is open to everyone, so only users who sign in by mail may change its users:
@@ -25,11 +25,17 @@ import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { idInPath } from '../http/fields.ts';
+import {
+  accountFailures,
+  accountReadFailures,
+  badBody,
+  conflicting,
+  idInPath,
+} from '../http/fields.ts';
 import { notFound, type Problem, validationFailed } from '../http/problem.ts';
-import { email, int32, name } from './account-fields.ts';
+import { email, int32, name, SOME_FIELD } from './account-fields.ts';
 import { refuseBound } from './credential-reach.ts';
-import { userToWire } from './users.ts';
+import { user as userShape, userToWire } from './users.ts';
 
 export interface UserEffects {
   readonly database: Database;
@@ -42,20 +48,33 @@ const INVITATIONS_PER_DAY = 100;
 const WORKSPACE_COUNT_MAX = 1_000;
 
 const role = z.enum(ROLES);
-const environmentIds = z.array(int32).max(WORKSPACE_COUNT_MAX);
-const invitation = z.strictObject({
-  email,
-  first_name: name.optional(),
-  last_name: name.optional(),
-  role,
-  environment_ids: environmentIds,
-});
+const environmentIds = z
+  .array(int32)
+  .max(WORKSPACE_COUNT_MAX)
+  .meta({ description: 'All workspaces of the user, each of the account.' });
+const invitation = z
+  .strictObject({
+    email,
+    first_name: name.optional(),
+    last_name: name.optional(),
+    role,
+    environment_ids: environmentIds,
+  })
+  .meta({
+    id: 'UserInvitation',
+    requestExamples: [
+      { email: 'grace@example.com', first_name: 'Grace', role: 'member', environment_ids: [1] },
+    ],
+  });
 const change = z
   .strictObject({ role: role.optional(), environment_ids: environmentIds.optional() })
   .refine((given) => Object.keys(given).length > 0, {
     error: 'must have at least one field to change',
-  });
+  })
+  .meta({ ...SOME_FIELD, id: 'UserChange', requestExamples: [{ role: 'billing_admin' }] });
 const ofUser = z.object({ account_id: idInPath, user_id: idInPath });
+const answered = z.object({ user: userShape });
+const tags = ['accounts'];
 
 /** On a scope that `guardAccounts` was called on. */
 export function registerUserChanges(scope: ApiServer, { database, now }: UserEffects): void {
@@ -83,7 +102,14 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
     PATH,
     {
       config: configOfGiving,
-      schema: { hide: true, params: z.object({ account_id: idInPath }), body: invitation },
+      schema: {
+        tags,
+        summary: 'Invite a user',
+        description: `By mail, also one who was removed. An account may invite ${INVITATIONS_PER_DAY} users a day.`,
+        params: z.object({ account_id: idInPath }),
+        body: invitation,
+        response: { 200: answered, ...accountFailures, ...badBody },
+      },
     },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
@@ -111,7 +137,17 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
 
   scope.put(
     `${PATH}/:user_id`,
-    { config: configOfGiving, schema: { hide: true, params: ofUser, body: change } },
+    {
+      config: configOfGiving,
+      schema: {
+        tags,
+        summary: 'Change the role or workspaces of a user',
+        description: 'An account keeps an active `account_admin`.',
+        params: ofUser,
+        body: change,
+        response: { 200: answered, ...accountFailures, ...conflicting, ...badBody },
+      },
+    },
     async (request, reply) => {
       const user = await changeUser(
         database,
@@ -128,7 +164,17 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
 
   scope.delete(
     `${PATH}/:user_id`,
-    { config, schema: { hide: true, params: ofUser } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Remove a user',
+        description:
+          'Ends the sessions and programs of the user. The owner and the last `account_admin` stay.',
+        params: ofUser,
+        response: { 204: z.undefined(), ...conflicting, ...accountReadFailures },
+      },
+    },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const { user_id: userId } = request.params;
@@ -140,7 +186,19 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
 
   scope.delete(
     `${PATH}/:user_id/sessions`,
-    { config, schema: { hide: true, params: ofUser } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'End the sessions of a user',
+        description: 'Also the programs that the user has let in.',
+        params: ofUser,
+        response: {
+          200: z.object({ ended: z.int(), programs_ended: z.int() }),
+          ...accountReadFailures,
+        },
+      },
+    },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const { user_id: userId } = request.params;
@@ -152,7 +210,17 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
 
   scope.delete(
     `${PATH}/:user_id/second_factor`,
-    { config, schema: { hide: true, params: ofUser } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Take the second factor from a user who has lost it',
+        description:
+          'Ends the sessions and programs of the user. Users remove their own in the console.',
+        params: ofUser,
+        response: { 204: z.undefined(), ...conflicting, ...accountReadFailures },
+      },
+    },
     async (request, reply) => {
       const { accountId, session } = accountCallerOf(request);
       const { user_id: userId } = request.params;

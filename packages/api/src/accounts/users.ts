@@ -11,7 +11,7 @@ import type { ApiServer } from '../http/api-server.ts';
 /** The list has no pages; `meta.total` shows if it is longer. */
 const USER_COUNT_MAX = 10_000;
 
-const user = z
+export const user = z
   .object({
     id: z.int(),
     email: z.string(),

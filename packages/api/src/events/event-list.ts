@@ -29,24 +29,26 @@ const NAME_LENGTH_MAX = 1_000;
 /** As activities are shown. */
 const SHOWN_FOR_MS = 30 * 86_400_000;
 
-const event = z.object({
-  event_id: z.string(),
-  type: z.string(),
-  name: z.string().nullable(),
-  /** Null: it belongs to no person yet. */
-  svc_id: z.string().nullable(),
-  anonymous_id: z.string().nullable(),
-  occurred_at: z.string(),
-  received_at: z.string(),
-  data: z.record(z.string(), z.unknown()),
-});
+const instant = z.string().meta({ format: 'date-time' });
+
+const event = z
+  .object({
+    event_id: z.string(),
+    type: z.string(),
+    name: z.string().nullable(),
+    svc_id: z.string().nullable().meta({ description: 'Null: it belongs to no person yet.' }),
+    anonymous_id: z.string().nullable(),
+    occurred_at: instant,
+    received_at: instant,
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'Event' });
 
 const position = z
   .tuple([z.string().regex(/^\d{1,18}$/), text(EVENT_ID_SIZE_BYTES_MAX)])
   .transform(([receivedAtMicros, eventId]) => ({ receivedAtMicros, eventId }));
 
-// The types of the client have a bound, which the calls of the reference fill.
-const hide = true;
+const tags = ['events'];
 
 export function registerEventList(
   app: ApiServer,
@@ -56,7 +58,8 @@ export function registerEventList(
     '/v1/events/:event_id',
     {
       schema: {
-        hide,
+        tags,
+        summary: 'An event with its data',
         params: z.object({ event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX) }),
         response: { 200: z.object({ event }), ...badRequest, ...missing, ...commonFailures },
       },
@@ -75,10 +78,15 @@ export function registerEventList(
     {
       config: { mayLag: true },
       schema: {
-        hide,
+        tags,
+        summary: 'The latest events',
+        description: `Newest first, of the last 30 days. A page examines at most ${SCAN_COUNT_MAX.toLocaleString('en')} events, so one with a filter may be short, or empty with a \`next\`.`,
         querystring: z.strictObject({
           name: identifierText(NAME_LENGTH_MAX).min(1).optional(),
-          person: identifierText(ID_SIZE_BYTES_MAX).min(1).optional(),
+          person: identifierText(ID_SIZE_BYTES_MAX)
+            .min(1)
+            .optional()
+            .meta({ description: 'The `id` of a person.' }),
           since: unixSecondsInQuery.optional(),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),

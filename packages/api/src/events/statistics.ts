@@ -47,11 +47,13 @@ const time = readFromText(
   'must be a time that exists, as RFC 3339 writes it: 2026-03-01T12:00:00Z',
 );
 
+const instant = z.string().meta({ format: 'date-time' });
+
 const query = z.strictObject({
   metric: z.enum(METRICS),
   step: z.enum(Object.keys(STEPS) as [keyof typeof STEPS]).default('1m'),
-  from: time.optional(),
-  to: time.optional(),
+  from: time.optional().meta({ description: 'An hour before `to` by default.' }),
+  to: time.optional().meta({ description: 'Now by default.' }),
   by: z.enum(['name', 'webhook']).optional(),
   webhook_id: integerInQuery(1, INTEGER_MAX).optional(),
 });
@@ -59,15 +61,17 @@ const query = z.strictObject({
 const statistics = z.object({
   metric: z.enum(METRICS),
   step_seconds: z.int(),
-  from: z.string(),
-  to: z.string(),
+  from: instant,
+  to: instant,
   series: z.array(
     z.object({
-      /** Null: of all. For refused calls it is the kind of call. */
-      name: z.string().nullable(),
+      name: z.string().nullable().meta({
+        description: 'Null: of all names. Of refused calls: the kind of call.',
+      }),
       webhook_id: z.int().nullable(),
-      /** Steps in which there was anything; a count, or milliseconds. */
-      points: z.array(z.object({ at: z.string(), value: z.number() })),
+      points: z.array(z.object({ at: instant, value: z.number() })).meta({
+        description: 'Counts, or milliseconds. A step without a value is left out.',
+      }),
     }),
   ),
 });
@@ -79,9 +83,10 @@ export function registerStatistics(app: ApiServer, { database, now }: Statistics
     '/v1/statistics',
     {
       config: { mayLag: true },
-      // The types of the client have a bound, which the calls of the reference fill.
       schema: {
-        hide: true,
+        tags: ['events'],
+        summary: 'Counts and latencies over time',
+        description: `Of the last 30 days, in at most ${STEP_COUNT_MAX.toLocaleString('en')} steps; by name, at most 7 days. \`by\` is \`name\` for events and refused calls, \`webhook\` for the others. \`webhook_id\` is for these alone, without \`by\`.`,
         querystring: query,
         response: { 200: statistics, ...badRequest, ...commonFailures },
       },

@@ -6,6 +6,7 @@ import type { UnknownKeys } from '@sluice/database/events/ingestion-issue-reads'
 import type { Heartbeat } from '@sluice/database/maintenance/process-heartbeats';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
+import { commonFailures, forbidden } from '../http/fields.ts';
 import { alertsOf } from './fleet-alerts.ts';
 import { createFleetReader, type FleetReaderEffects, type LaneAges } from './read-fleet.ts';
 
@@ -70,8 +71,7 @@ const fleet = z.object({
     z.object({
       name: z.string(),
       summary: z.string(),
-      /** A file of the repository. */
-      runbook: z.string(),
+      runbook: z.string().meta({ description: 'A file of the repository.' }),
     }),
   ),
   processes: z.array(fleetProcess),
@@ -114,8 +114,11 @@ export function registerFleet(scope: ApiServer, effects: FleetReaderEffects): vo
     '/v1/fleet',
     {
       config: { access: { role: 'member', scope: 'fleet:read' } },
-      // No tenant can call it, and the types of the client have a bound that the tenants' calls fill.
-      schema: { hide: true, response: { 200: fleet } },
+      schema: {
+        tags: ['fleet'],
+        summary: 'The state of the installation',
+        response: { 200: fleet, ...forbidden, ...commonFailures },
+      },
     },
     async (_request, reply) => {
       const reading = await readFleet();

@@ -1,5 +1,5 @@
 /**
- * The identity provider of an account: read, set, removed. For the console's screen, so the reference leaves it out.
+ * The identity provider of an account: read, set, removed.
  *
  * The client secret is written and never shown, and another issuer or client needs another one: otherwise a user who
  * may change the address could have the secret sent to an address of their own. `domain-records.ts` has the proof that
@@ -17,18 +17,22 @@ import {
   putIdentityProvider,
 } from '@sluice/database/users/identity-providers';
 import { clientSecretContext } from '@sluice/domain/accounts/identity-provider';
-import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { int32 } from '../accounts/account-fields.ts';
 import { refuseBound } from '../accounts/credential-reach.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { idInPath, text } from '../http/fields.ts';
+import {
+  accountFailures,
+  accountReadFailures,
+  badBody,
+  conflicting,
+  idInPath,
+} from '../http/fields.ts';
 import { notFound, type Problem, validationFailed } from '../http/problem.ts';
-import { reachableAddress } from '../http/url-field.ts';
+import { providerAnswer, providerInput, type shownProvider } from './provider-fields.ts';
 import { domainRecordName, domainRecordText, type ReadTextRecords } from './domain-records.ts';
 import { returnOrigin, returnPath } from '../console/return-address.ts';
 
@@ -44,56 +48,7 @@ export interface IdentityProviderEffects {
 }
 
 const PATH = '/v1/accounts/:account_id/identity_provider';
-const DOMAIN_COUNT_MAX = 20;
-const WORKSPACE_COUNT_MAX = 1_000;
-
-/**
- * As a provider gives it: the beginning of every address of its own. Written in one way, since rules go by it
- * (`judgeClaims`).
- */
-const issuer = reachableAddress.superRefine((value, context) => {
-  const url = URL.parse(value);
-  if (!url) return;
-  if (url.search !== '' || url.hash !== '')
-    context.addIssue({ code: 'custom', message: 'must have no query and no fragment' });
-  else if (url.pathname.includes('/.well-known/'))
-    context.addIssue({
-      code: 'custom',
-      message: 'must be the issuer, without /.well-known/openid-configuration',
-    });
-  else if (url.protocol !== 'https:' && !isOfThisMachine(url.host))
-    context.addIssue({
-      code: 'custom',
-      message: 'must begin with https://; http:// is for this machine alone',
-    });
-  else if (url.href !== value && url.href !== `${value}/`)
-    context.addIssue({ code: 'custom', message: `must be written as ${url.href}` });
-});
-
-const credential = (lengthMax: number) =>
-  text(lengthMax)
-    .trim()
-    .min(1)
-    .regex(/^[\x20-\x7e]+$/, 'must be of printable ASCII characters');
-
-const emailDomain = text(253)
-  .trim()
-  .toLowerCase()
-  .regex(
-    /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/,
-    'must be a domain, such as example.com',
-  );
-
-const providerInput = z.strictObject({
-  issuer,
-  client_id: credential(255),
-  client_secret: credential(1024).optional(),
-  email_domains: z.array(emailDomain).min(1).max(DOMAIN_COUNT_MAX),
-  required: z.boolean().default(false),
-  counts_as_two_factors: z.boolean().default(false),
-  new_user_role: z.enum(['member', 'billing_admin']).nullable().default(null),
-  new_user_environment_ids: z.array(int32).max(WORKSPACE_COUNT_MAX).default([]),
-});
+const tags = ['accounts'];
 
 /** On a scope that `guardAccounts` was called on. */
 export function registerIdentityProvider(scope: ApiServer, effects: IdentityProviderEffects): void {
@@ -105,13 +60,13 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
     return (await isDemoAccount(database, caller.accountId)) ? OF_DEMO : undefined;
   };
   const config = { access: { role: 'account_admin', refuse } } as const;
-  const schema = { hide: true, params: z.object({ account_id: idInPath }) } as const;
+  const params = z.object({ account_id: idInPath });
 
   const answerOf = (
     request: FastifyRequest,
     accountId: number,
     provider: IdentityProvider | undefined,
-  ) => ({
+  ): z.infer<typeof providerAnswer> => ({
     identity_provider: provider ? providerToWire(provider) : null,
     redirect_uri: `${returnOrigin(effects.consoleUrl, request)}${returnPath(accountId)}`,
     domain_record: {
@@ -122,7 +77,15 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
 
   scope.get(
     PATH,
-    { config: { access: { role: 'account_admin' } }, schema },
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags,
+        summary: 'The identity provider of an account',
+        params,
+        response: { 200: providerAnswer, ...accountReadFailures },
+      },
+    },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const provider = await findIdentityProvider(database, accountId);
@@ -132,7 +95,18 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
 
   scope.put(
     PATH,
-    { config, schema: { ...schema, body: providerInput } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Set the identity provider of an account',
+        description:
+          'Before the call each new domain proves its owner by the TXT record of `domain_record`. Sessions that the change does not admit end.',
+        params,
+        body: providerInput,
+        response: { 200: providerAnswer, ...accountFailures, ...conflicting, ...badBody },
+      },
+    },
     async (request, reply) => {
       const { accountId } = accountCallerOf(request);
       const given = request.body;
@@ -163,12 +137,25 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
     },
   );
 
-  scope.delete(PATH, { config, schema }, async (request, reply) => {
-    const { accountId } = accountCallerOf(request);
-    if (!(await deleteIdentityProvider(database, accountId, originOf(request), now())))
-      return sendProblem(request, reply, notFound('identity provider'));
-    return reply.code(204).send();
-  });
+  scope.delete(
+    PATH,
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Remove the identity provider of an account',
+        description: 'Sessions that it opened end.',
+        params,
+        response: { 204: z.undefined(), ...accountReadFailures },
+      },
+    },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      if (!(await deleteIdentityProvider(database, accountId, originOf(request), now())))
+        return sendProblem(request, reply, notFound('identity provider'));
+      return reply.code(204).send();
+    },
+  );
 
   /** Each domain that the provider does not have already must be proved. */
   async function proveDomains(
@@ -208,16 +195,16 @@ export function registerIdentityProvider(scope: ApiServer, effects: IdentityProv
   }
 }
 
-function providerToWire(provider: IdentityProvider) {
+function providerToWire(provider: IdentityProvider): z.infer<typeof shownProvider> {
   return {
     issuer: provider.issuer,
     client_id: provider.clientId,
     has_client_secret: provider.clientSecret !== null,
-    email_domains: provider.emailDomains,
+    email_domains: [...provider.emailDomains],
     required: provider.isRequired,
     counts_as_two_factors: provider.countsAsTwoFactors,
     new_user_role: provider.newUserRole,
-    new_user_environment_ids: provider.newUserEnvironmentIds,
+    new_user_environment_ids: [...provider.newUserEnvironmentIds],
     admin_signed_in_at: provider.adminSignedInAt?.toISOString() ?? null,
     created_at: provider.createdAt.toISOString(),
     updated_at: provider.updatedAt.toISOString(),

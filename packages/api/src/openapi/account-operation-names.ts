@@ -34,6 +34,7 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
     'getCreditBalance',
     'The balance of the type.',
   ],
+  'GET /v1/accounts/{account_id}/billing/credits/offers': ['listCreditOffers', 'The prices.'],
   'GET /v1/accounts/{account_id}/billing/credits/ledger': [
     'listCreditLedger',
     'A page of the ledger, newest first.',
@@ -94,6 +95,10 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
     'getPurchase',
     'The purchase with its steps.',
   ],
+  'GET /v1/accounts/{account_id}/billing/runs/{run_id}/payment_page': [
+    'getPaymentPage',
+    'The address of the page.',
+  ],
   'GET /v1/accounts/{account_id}/billing/plans': ['listPlans', 'The plans with their prices.'],
   'POST /v1/accounts/{account_id}/billing/plans/{plan_id}': [
     'purchasePlan',
@@ -126,6 +131,27 @@ export const ACCOUNT_OPERATIONS: OperationNames = {
     'The estimate by meter.',
   ],
   'GET /v1/accounts/{account_id}/all_users': ['listUsers', 'The users.'],
+  'POST /v1/accounts/{account_id}/users': ['inviteUser', 'The user, who is invited.'],
+  'PUT /v1/accounts/{account_id}/users/{user_id}': ['updateUser', 'The user after the change.'],
+  'DELETE /v1/accounts/{account_id}/users/{user_id}': ['removeUser', 'Removed.'],
+  'DELETE /v1/accounts/{account_id}/users/{user_id}/sessions': [
+    'endUserSessions',
+    'The numbers of sessions and programs that were ended.',
+  ],
+  'DELETE /v1/accounts/{account_id}/users/{user_id}/second_factor': [
+    'resetSecondFactor',
+    'The user has no second factor.',
+  ],
+  'GET /v1/accounts/{account_id}/identity_provider': [
+    'getIdentityProvider',
+    'The provider without its secret, and the values for setting one.',
+  ],
+  'PUT /v1/accounts/{account_id}/identity_provider': [
+    'putIdentityProvider',
+    'The provider after the change.',
+  ],
+  'DELETE /v1/accounts/{account_id}/identity_provider': ['deleteIdentityProvider', 'Deleted.'],
+  'GET /v1/fleet': ['getFleet', 'The state of the installation.'],
   'GET /v1/accounts/{account_id}/api_credentials': [
     'listCredentials',
     'The credentials, without their secrets.',

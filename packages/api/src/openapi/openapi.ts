@@ -58,7 +58,7 @@ const TAGS = [
   },
   { name: 'customers', description: 'People and their activities.' },
   { name: 'objects', description: 'Objects, and the people related to them.' },
-  { name: 'events', description: 'The trace of an event, and the live tail.' },
+  { name: 'events', description: 'Events, their traces and statistics, and the live tail.' },
   { name: 'ingestion issues', description: 'Input that was refused, skipped or corrected.' },
   { name: 'imports', description: 'Files of events.' },
   {
@@ -69,6 +69,7 @@ const TAGS = [
   { name: 'credentials', description: 'Keys of workspaces and tokens of accounts.' },
   { name: 'tokens', description: 'Tokens for a short time.' },
   { name: 'billing', description: 'Plans, credits, purchases and usage.' },
+  { name: 'fleet', description: 'The state of the installation, for its operator.' },
   { name: 'audit logs', description: 'Changes with their actors, and exports of them.' },
   { name: 'signup', description: 'New accounts and the startup program.' },
   { name: 'deliveries', description: 'The requests that a reporting webhook receives.' },

@@ -20,6 +20,10 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'listDeliveries',
     'A page of deliveries with their attempts, newest first.',
   ],
+  'GET /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/attempts/{attempt}/request': [
+    'getAttemptRequest',
+    'The request.',
+  ],
   'GET /v1/event_types': ['listEventTypes', 'A page of event types.'],
   'GET /v1/event_types/{name}': ['getEventType', 'The event type.'],
   'PUT /v1/event_types/{name}': ['putEventType', 'The event type after the change.'],
@@ -90,6 +94,7 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'deleteNextWebhookSecret',
     'The secrets after the change, without their values.',
   ],
+  'GET /v1/portal_origins': ['listPortalOrigins', 'The origins.'],
   'POST /v1/portal_links': ['createPortalLink', 'The link. Its `url` is shown this once.'],
   'GET /v1/portal_links': ['listPortalLinks', 'A page of links, newest first, without codes.'],
   'DELETE /v1/portal_links/{portal_link_id}': ['deletePortalLink', 'Ended.'],
@@ -115,6 +120,10 @@ const WORKSPACE_OPERATIONS: OperationNames = {
   ],
   'GET /v1/customers': ['findCustomers', 'The people who have the email.'],
   'GET /v1/customers/{identifier}/attributes': ['getCustomerAttributes', 'The person.'],
+  'GET /v1/customers/{identifier}/attributes/{name}/history': [
+    'listAttributeHistory',
+    'A page of changes, newest first.',
+  ],
   'GET /v1/customers/{identifier}/activities': [
     'listCustomerActivities',
     'A page of activities, newest first.',
@@ -130,6 +139,9 @@ const WORKSPACE_OPERATIONS: OperationNames = {
     'listObjectRelationships',
     'A page of relationships.',
   ],
+  'GET /v1/events': ['listEvents', 'A page of events, newest first.'],
+  'GET /v1/events/{event_id}': ['getEvent', 'The event.'],
+  'GET /v1/statistics': ['getStatistics', 'A series of values, or one of each name or webhook.'],
   'GET /v1/events/{event_id}/trace': ['getEventTrace', 'The steps of the event until this call.'],
   'GET /v1/stream': [
     'streamEvents',

@@ -21,9 +21,8 @@ const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 20;
 
 const attributeChange = z.object({
-  at: z.string(),
-  /** Null: it was not there. */
-  from: z.unknown(),
+  at: z.string().meta({ format: 'date-time' }),
+  from: z.unknown().meta({ description: 'Null: the person did not have it.' }),
   to: z.unknown(),
   activity_id: z.string(),
 });
@@ -37,8 +36,9 @@ export function registerAttributeHistory(
     '/v1/customers/:identifier/attributes/:name/history',
     {
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags: ['customers'],
+        summary: 'The history of an attribute',
+        description: 'Its changes of the last 30 days, newest first.',
         params: personParams.extend({ name: text(ATTRIBUTE_NAME_SIZE_BYTES_MAX).min(1) }),
         querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT) }),
         response: {

@@ -152,8 +152,9 @@ export function registerPortalLinks(
     '/v1/portal_origins',
     {
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags,
+        summary: 'The origins that may embed the portal',
+        description: 'As `PUT /v1/accounts/{account_id}/environments/{environment_id}` sets them.',
         response: { 200: z.object({ portal_origins: z.array(z.string()) }), ...commonFailures },
       },
     },

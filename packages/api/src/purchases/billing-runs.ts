@@ -13,7 +13,7 @@ import {
   workflowShape,
   workflowToWire,
 } from '../billing/billing-shapes.ts';
-import { accountFailures, text } from '../http/fields.ts';
+import { accountFailures, accountReadFailures, text } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { RequestRefused } from '../http/request-validation.ts';
@@ -85,10 +85,18 @@ export function registerBillingRuns(
     {
       config: { access: { role: 'billing_admin' } },
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags: ['billing'],
+        summary: 'The page where a purchase is paid',
         params: accountParams.extend({ run_id: runIdInPath }),
-        response: { 200: z.object({ url: z.string().nullable() }), ...accountFailures },
+        response: {
+          200: z.object({
+            url: z.string().nullable().meta({
+              description:
+                'At the payment provider. Null: no open invoice of the purchase is known.',
+            }),
+          }),
+          ...accountReadFailures,
+        },
       },
     },
     async (request, reply) => {

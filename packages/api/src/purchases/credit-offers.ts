@@ -1,4 +1,4 @@
-/** `…/billing/credits/offers`: prices of credits, for customers who are about to buy in the console. */
+/** `…/billing/credits/offers`: prices of credits, for customers who are about to buy. */
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { accountParams, moneyShape } from '../billing/billing-shapes.ts';
@@ -9,7 +9,7 @@ const types = ['llm', 'builder'] as const;
 
 const creditOffer = z.object({
   credit_type: z.enum(types),
-  multiple: z.int(),
+  multiple: z.int().meta({ description: 'A quantity is a multiple of it.' }),
   quantity_max: z.int(),
   price_of_multiple: moneyShape,
 });
@@ -30,8 +30,8 @@ export function registerCreditOffers(
     {
       config: { access: { role: 'member' } },
       schema: {
-        // The types of the client have a bound, which the calls of the reference fill.
-        hide: true,
+        tags: ['billing'],
+        summary: 'The prices of credits',
         params: accountParams,
         response: { 200: z.object({ offers: z.array(creditOffer) }), ...accountReadFailures },
       },

@@ -1,6 +1,6 @@
 /**
- * `…/deliveries/{sequence}/attempts/{attempt}/request`: the request of an attempt, for the console. The body is as it
- * was sent. The headers are made again from the webhook as it is configured now. A signature is shown if its key is
+ * `…/deliveries/{sequence}/attempts/{attempt}/request`: the request of an attempt. The body is as it was sent. The headers
+ * are made again from the webhook as it is configured now. A signature is shown if its key is
  * the one that signed then. The webhook's own headers are shown without their values.
  */
 import { createHmac } from 'node:crypto';
@@ -20,7 +20,7 @@ import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { idInPath, sequenceInPath } from '../http/fields.ts';
+import { commonFailures, idInPath, missing, sequenceInPath } from '../http/fields.ts';
 import { notFound } from '../http/problem.ts';
 import { hasOAuth2 } from '../endpoint-credentials/endpoint-credentials.ts';
 import { openHeaders } from '../endpoint-credentials/webhook-headers.ts';
@@ -32,6 +32,16 @@ export interface AttemptRequestEffects {
   readonly now: () => number;
 }
 
+const sentRequest = z.object({
+  request: z.object({
+    method: z.literal('POST'),
+    url: z.string(),
+    headers: z.record(z.string(), z.string()),
+    body: z.string(),
+    size_bytes: z.int(),
+  }),
+});
+
 const params = z.object({ webhook_id: idInPath, sequence: sequenceInPath, attempt: idInPath });
 
 export function registerAttemptRequest(
@@ -40,7 +50,17 @@ export function registerAttemptRequest(
 ): void {
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/attempts/:attempt/request',
-    { config: { isInPortal: true }, schema: { hide: true, params } },
+    {
+      config: { isInPortal: true },
+      schema: {
+        tags: ['reporting webhooks'],
+        summary: 'The request of an attempt',
+        description:
+          'The body as it was sent, and the headers as the webhook would have them today. A text in parentheses stands for a value that is not shown.',
+        params,
+        response: { 200: sentRequest, ...missing, ...commonFailures },
+      },
+    },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
       const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);

@@ -48,6 +48,13 @@ const SAMPLES = {
   createPortalLink: { webhook_ids: [1] },
   createReplay: { states: ['delivered'] },
   createApplicationReplays: { states: ['delivered'] },
+  inviteUser: { email: 'a@example.com', role: 'member', environment_ids: [] },
+  'email_domains[]': 'example.com',
+  putIdentityProvider: {
+    ...{ issuer: 'https://login.example.com', client_id: 'a' },
+    email_domains: ['example.com'],
+  },
+  getStatistics: { metric: 'events' },
   createAuditLogExport: {
     ...{ object_type: 'account', object_id: '1' },
     ...{ action: 'updated', attribute_name: 'name' },

@@ -51,6 +51,7 @@ function examplesOf({ method, path }: Operation): readonly object[] {
 const filledIn = (example: object): object => ({
   ...example,
   ...('client_secret' in example && { client_secret: api.a.token }),
+  ...('environment_ids' in example && { environment_ids: [api.a.environmentId] }),
   ...('environment_id' in example && { environment_id: api.a.environmentId }),
 });
 

@@ -1,7 +1,7 @@
 /** Hostile paths and queries on every operation. They get a documented answer that names the field, never a 500. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiUnderTest } from '../support/api-under-test.ts';
-import { fillPath, isNamedByCaller, type Operation } from '../support/every-operation.ts';
+import { fillPath, isNamedByCaller, type Operation, QUERIES } from '../support/every-operation.ts';
 import {
   expectDocumented,
   goodBody,
@@ -51,6 +51,8 @@ test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
         // 403 for calls of the staff, with every path; 422 if the body, which is refused for fields of other
         // operations, is read before a plan is looked up in the catalogue.
         const statuses = operation.path.endsWith('/plans/{plan_id}') ? [403, 404, 422] : [403, 404];
+        // An attribute of any name has a history, if only an empty one.
+        if (operation.path.endsWith('/history') && spoiled?.[0] === 'name') statuses.push(200);
         // Some texts are good names, so the operation makes an object.
         if (isNamedByCaller(operation) && answer.statusCode === 200) {
           const gone = await api.call('DELETE', `${url}?forget=true`);
@@ -66,10 +68,10 @@ test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
 test('in every query parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   for (const operation of operations.filter((each) => each.method === 'GET')) {
     const url = fillPath(operation, (name) => existing[name]!);
-    const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
+    const required = QUERIES[operation.path];
     for (const name of operation.queryParameters) {
       for (const value of aThirdOf([...TEXTS.map(encodeURIComponent), ...RAW_TEXTS])) {
-        const own = name === 'email' ? '' : required;
+        const own = required === undefined || required.startsWith(`${name}=`) ? '' : `&${required}`;
         expectDocumented(operation, await call(operation, `${url}?${name}=${value}${own}`), {
           name,
           value,
@@ -93,10 +95,12 @@ test('in every query parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
 const POSITIONS: Readonly<Record<string, readonly (string | number)[]>> = {
   'GET /v1/customers': ['id', 'ada'],
   'GET /v1/customers/{identifier}/activities': ['1', 'event-1'],
+  'GET /v1/customers/{identifier}/attributes/{name}/history': ['1', 'event-1'],
   'GET /v1/customers/{identifier}/relationships': ['1'],
   'GET /v1/object_types': [1],
   'POST /v1/objects': ['acme'],
   'GET /v1/objects/{object_type_id}/{object_id}/relationships': ['1'],
+  'GET /v1/events': ['1', 'event-1'],
   'GET /v1/ingestion_issues': ['2026-03-01', 'a', 'b', 'c'],
   'GET /v1/imports': [1],
   'GET /v1/portal_links': ['id-1'],
@@ -153,12 +157,12 @@ test('a GET ignores unknown query keys or answers as documented', async () => {
       `x${'='.repeat(5000)}`,
       '%ff=%ff',
     ]) {
-      const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
-      const answer = await call(operation, `${url}?${query}${required}`);
-      // These ask for the name of a purchase, which unknown keys do not give, for a delivery that is not there, for payment by invoice, or for a scope; the audit log
-      // and the deliveries of a workspace refuse filters that they do not know, since the answer would be of all entries.
+      const required = QUERIES[operation.path] ?? '';
+      const answer = await call(operation, `${url}?${query}&${required}`);
+      // These ask for the name of a purchase, which unknown keys do not give, for a delivery that is not there, for payment by invoice, or for a scope; the audit log,
+      // the events, their counts, and the deliveries of a workspace refuse filters that they do not know, since the answer would be of all entries.
       if (
-        /(purchase_status|checkout_status|overage_estimate|billing\/payment|billing\/profile|audit_logs|fleet|v1\/deliveries|deliveries\/\{sequence\})$/.test(
+        /(purchase_status|checkout_status|overage_estimate|billing\/payment|billing\/profile|audit_logs|fleet|statistics|v1\/events|v1\/deliveries|deliveries\/\{sequence\}|\{attempt\}\/request)$/.test(
           operation.path,
         )
       ) {

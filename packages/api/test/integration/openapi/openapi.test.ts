@@ -2,6 +2,7 @@
 import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATIONS } from '../../../src/openapi/operation-names.ts';
+import { OPENERS } from '../support/access-table.ts';
 import { serveDocument, type Document, type ServedDocument } from './served-document.ts';
 
 let app: ServedDocument['app'];
@@ -70,6 +71,17 @@ describe('/openapi.json', () => {
         'PUT /v1/reporting_webhooks/{webhook_id}',
       ]),
     );
+  });
+
+  test('has every call that a key or a token opens', () => {
+    const missing = [...OPENERS].filter(([route, opener]) => {
+      const [method = '', url = ''] = route.split(' ');
+      // A key gets as far as these of the portal's own page, and is refused.
+      if (['anybody', 'page', 'session'].includes(opener) || url === '/portal/session')
+        return false;
+      return !apiPaths[url.replaceAll(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()];
+    });
+    expect(missing).toEqual([]);
   });
 
   test('describes each event type as a webhook', () => {

@@ -18,6 +18,7 @@ import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastif
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { RefusedCredentials } from '../../../src/auth/refused-credentials.ts';
+import { domainRecordText } from '../../../src/identity/domain-records.ts';
 import { createProviderClient } from '../../../src/identity/provider-client.ts';
 import { createProviderFetch } from '../../../src/identity/provider-fetch.ts';
 import { TailPlaces } from '../../../src/events/tail-places.ts';
@@ -75,6 +76,7 @@ export async function startApi(
   const refusals: object[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z'), setBackMs: 0 };
   const broker = { isAway: false };
+  const domainRecords: string[] = [];
   let idCount = 0;
   let secretCount = 0;
   const encryptedText = createEncryptedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
@@ -101,7 +103,8 @@ export async function startApi(
       withoutDeadline(createProviderFetch(createVettedConnector({ allowPrivate: true }))),
       () => clock.nowMs,
     ),
-    readTextRecords: async () => [],
+    // Both tenants own every domain.
+    readTextRecords: async () => domainRecords,
     demoHosts: [],
     operatorAccountIds: [],
     // There is no broker: a look at the fleet leaves its part out.
@@ -158,6 +161,7 @@ export async function startApi(
   }) as typeof app.inject;
   const a = await insertTenant(database, KEY_OF_A);
   const b = await insertTenant(database, 'key_of_b');
+  domainRecords.push(...[a, b].map(({ accountId }) => domainRecordText(SECRET, accountId)));
 
   return {
     app,

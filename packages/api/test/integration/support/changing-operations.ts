@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { insertToken, type ApiUnderTest } from './api-under-test.ts';
 import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
+import { openSessions } from './locked-out-user.ts';
 import { insertOwned, ownedBody } from './tenant-world.ts';
 
 /** Gives A one of everything, and the operator's staff a token and a partner. @returns A's, by path parameter. */
@@ -103,7 +104,7 @@ const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: obje
 const purchaseOf = ({ path }: Pick<Operation, 'path'>) =>
   PURCHASES[path.split('/billing/')[1] ?? ''];
 
-/** A new purchase needs an empty lane, and the plan that its route is for; a replay must run to be cancelled, a probe be far away to be made. */
+/** A new purchase needs an empty lane, and the plan that its route is for; a replay must run to be cancelled, a probe be far away to be made, a session be open to be ended. */
 export async function prepareChange(
   api: ApiUnderTest,
   operation: Pick<Operation, 'path'>,
@@ -122,6 +123,7 @@ export async function prepareChange(
       api.database,
     );
   }
+  if (operation.path.endsWith('/sessions')) await openSessions(api, api.a);
   const purchase = purchaseOf(operation);
   if (!purchase) return;
   const isTrial = operation.path.endsWith('downgrade-to-builder');

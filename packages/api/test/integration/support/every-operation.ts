@@ -122,6 +122,24 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
       country: 'US',
     },
   },
+  'POST /v1/accounts/{account_id}/users': {
+    email: 'grace@example.com',
+    first_name: 'Grace',
+    last_name: 'Hopper',
+    role: 'member',
+    environment_ids: [],
+  },
+  'PUT /v1/accounts/{account_id}/users/{user_id}': { role: 'billing_admin', environment_ids: [] },
+  'PUT /v1/accounts/{account_id}/identity_provider': {
+    issuer: 'https://login.example.com',
+    client_id: 'sluice',
+    client_secret: 'the secret of the client',
+    email_domains: ['example.com'],
+    required: false,
+    counts_as_two_factors: true,
+    new_user_role: 'member',
+    new_user_environment_ids: [],
+  },
   'POST /v1/account_signup': { email: 'new@example.com' },
   'POST /v1/account_signup/code': {
     email: 'new@example.com',
@@ -157,6 +175,12 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     scopes: [],
     ip_allowlist: ['10.0.0.0/8'],
   },
+};
+
+/** By path, the query without which the operation refuses the call. */
+export const QUERIES: Readonly<Record<string, string>> = {
+  '/v1/customers': 'email=a@example.com',
+  '/v1/statistics': 'metric=events',
 };
 
 /** Path parameters that name an action and not an object: they are the same for everybody. */

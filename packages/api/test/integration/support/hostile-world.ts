@@ -12,6 +12,7 @@ import {
   type ApiUnderTest,
 } from './api-under-test.ts';
 import { insertExport } from './audit-log-world.ts';
+import { insertLockedOutUser } from './locked-out-user.ts';
 import { insertPreviewRuns } from './usage-world.ts';
 import {
   BODIES,
@@ -152,11 +153,13 @@ export async function startHostileWorld() {
     webhook_id: String(made.json().id),
     identifier: 'ada',
     sequence: '1',
+    attempt: '1',
     object_type_id: '1',
     object_id: 'acme',
     ...WORDS_IN_PATHS,
     partner_id: 'partner_1',
     account_id: String(api.a.accountId),
+    user_id: await insertLockedOutUser(api, api.a, 'ada'),
     id: String(api.a.spareCredentialId),
     audit_log_id: '1',
     ...(await insertExport(api, api.a)),

@@ -17,6 +17,7 @@ import {
 import { BODIES, type Operation, WORDS_IN_PATHS } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
 import { recordDrain } from './drained-lane.ts';
+import { insertLockedOutUser } from './locked-out-user.ts';
 import { insertPreviewRuns } from './usage-world.ts';
 
 const webhookBody = (marker: string) => ({
@@ -157,10 +158,12 @@ export async function insertOwned(
     webhook_id: String(lane.webhookId),
     identifier: marker,
     sequence: '1',
+    attempt: '1',
     object_type_id: '1',
     object_id: marker,
     ...WORDS_IN_PATHS,
     account_id: String(tenant.accountId),
+    user_id: await insertLockedOutUser(api, tenant, marker),
     id: String(tenant.spareCredentialId),
     // Made with the feed, after the webhook's and the event type's. A has one at most: of its token used on B.
     audit_log_id: '3',
