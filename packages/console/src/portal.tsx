@@ -13,7 +13,7 @@ import { forgetResources, watchSignedOut } from './client/resource.ts';
 import { type Capability, ReachContext } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
-import { Empty, Waiting } from './parts/states.tsx';
+import { Empty, Gathered, Waiting } from './parts/states.tsx';
 import { Time } from './parts/time.tsx';
 import { type Route, Router, useRouting } from './routing/router.tsx';
 import { visibleText } from './sentences/visible-text.ts';
@@ -161,7 +161,9 @@ function Screen() {
   if (!route) return <Empty title="There is no such screen" />;
   return (
     <ScreenFailure key={`${route.pattern} ${JSON.stringify(place.params)}`}>
-      <route.screen place={place} />
+      <Gathered>
+        <route.screen place={place} />
+      </Gathered>
     </ScreenFailure>
   );
 }

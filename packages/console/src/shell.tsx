@@ -9,7 +9,7 @@ import {
 } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { changeTheme, currentTheme } from './parts/preferences.ts';
-import { Empty } from './parts/states.tsx';
+import { Empty, Gathered } from './parts/states.tsx';
 import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
 import { useKeys } from './parts/use-keys.ts';
@@ -304,7 +304,9 @@ function Screen() {
   return (
     // Another workspace is another screen: no row, no number and no half-filled form of the one before is in it.
     <ScreenFailure key={`${workspaceId} ${key}`}>
-      <route.screen place={place} />
+      <Gathered>
+        <route.screen place={place} />
+      </Gathered>
     </ScreenFailure>
   );
 }

@@ -6,7 +6,7 @@ import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { Bars } from './bars.tsx';
-import { stepValues, type Statistics } from './step-values.ts';
+import { stepValues, type Statistics, type StepValue } from './step-values.ts';
 
 const INTERVAL_MS = 30_000;
 
@@ -46,48 +46,47 @@ export function StatisticsChart({
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
+  // Before the answer it is as high as after it: the caption, the bars and the line below them.
+  const chartOf = (values: readonly StepValue[] | undefined) => (
+    <>
+      <figcaption>
+        <b>{values ? countText(values.reduce((sum, { value }) => sum + value, 0)) : '…'}</b> {what}{' '}
+        {text}
+      </figcaption>
+      <Bars
+        tone={tone}
+        bars={(values ?? []).map(({ atMs, value }) => ({ key: String(atMs), value }))}
+      />
+      <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+        <summary>In numbers</summary>
+        {isOpen && values && (
+          <table className="list">
+            <caption className="unseen">{`${what}, newest first`}</caption>
+            <thead>
+              <tr>
+                <th scope="col">From</th>
+                <th scope="col">Count</th>
+              </tr>
+            </thead>
+            <tbody>
+              {values.toReversed().map(({ atMs, value }) => (
+                <tr key={atMs}>
+                  <th scope="row">
+                    <Time atMs={atMs} isWhole />
+                  </th>
+                  <td>{countText(value)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </details>
+    </>
+  );
   return (
     <figure className="chart">
-      <Shown resource={resource} lines={4}>
-        {(statistics) => {
-          const values = stepValues(statistics);
-          const sum = values.reduce((total, { value }) => total + value, 0);
-          return (
-            <>
-              <figcaption>
-                <b>{countText(sum)}</b> {what} {text}
-              </figcaption>
-              <Bars
-                tone={tone}
-                bars={values.map(({ atMs, value }) => ({ key: String(atMs), value }))}
-              />
-              <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
-                <summary>In numbers</summary>
-                {isOpen && (
-                  <table className="list">
-                    <caption className="unseen">{`${what}, newest first`}</caption>
-                    <thead>
-                      <tr>
-                        <th scope="col">From</th>
-                        <th scope="col">Count</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {values.toReversed().map(({ atMs, value }) => (
-                        <tr key={atMs}>
-                          <th scope="row">
-                            <Time atMs={atMs} isWhole />
-                          </th>
-                          <td>{countText(value)}</td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                )}
-              </details>
-            </>
-          );
-        }}
+      <Shown resource={resource} waiting={chartOf(undefined)}>
+        {(statistics) => chartOf(stepValues(statistics))}
       </Shown>
     </figure>
   );

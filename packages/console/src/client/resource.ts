@@ -3,6 +3,7 @@
  * Data that could not be read again stays, with its age.
  */
 import { useCallback, useEffect, useSyncExternalStore } from 'react';
+import { useFirstRead } from './first-reads.ts';
 import { request, RequestFailed } from './request.ts';
 
 export interface Resource<Data> {
@@ -105,6 +106,7 @@ export function useResource<Data>(
   const resource = useSyncExternalStore(subscribe, () =>
     key === undefined ? NOTHING : entryOf(key).resource,
   ) as Resource<Data>;
+  useFirstRead(key !== undefined && resource.data === undefined && !resource.failure);
 
   useEffect(() => {
     if (path === undefined || key === undefined) return undefined;

@@ -1,5 +1,6 @@
 /** States of a screen without data: it waits, the list is empty, or the read failed. */
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { FirstReadsContext, useFirstRead } from '../client/first-reads.ts';
 import type { RequestFailed } from '../client/request.ts';
 import type { Resource } from '../client/resource.ts';
 import { ageText } from '../sentences/time-text.ts';
@@ -8,10 +9,13 @@ import { useNow } from './time.tsx';
 
 const SHOWN_AFTER_MS = 150;
 const STALE_AFTER_MS = 60_000;
+/** The bar of `console.md` §6 for all data: from here on a part is better than nothing. */
+const GATHERED_AFTER_MS_MAX = 1_000;
 
 /** Lines as high as the later content. A fast answer does not show them. */
 export function Waiting({ lines = 6 }: { readonly lines?: number }) {
   const [isShown, setIsShown] = useState(false);
+  useFirstRead(true);
   useEffect(() => {
     const timer = setTimeout(() => setIsShown(true), SHOWN_AFTER_MS);
     return () => clearTimeout(timer);
@@ -23,6 +27,42 @@ export function Waiting({ lines = 6 }: { readonly lines?: number }) {
         <div key={index} className={isShown ? 'skeleton' : 'skeleton unshown'} />
       ))}
     </div>
+  );
+}
+
+/**
+ * Draws a screen when all its first reads have an answer, so that no part of it moves another one. After a second it is
+ * drawn with what there is; later reads do not hide it again.
+ */
+export function Gathered({ children }: { readonly children: ReactNode }) {
+  const [isGathered, setIsGathered] = useState(false);
+  const waitingCount = useRef(0);
+  const begin = useCallback(() => {
+    waitingCount.current += 1;
+    return () => {
+      waitingCount.current -= 1;
+      // The same rendering may take one part away and bring another that waits.
+      queueMicrotask(() => {
+        if (waitingCount.current === 0) setIsGathered(true);
+      });
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (waitingCount.current === 0) setIsGathered(true);
+    const timer = setTimeout(() => setIsGathered(true), GATHERED_AFTER_MS_MAX);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <>
+      {!isGathered && (
+        <div className="cover">
+          <Waiting />
+        </div>
+      )}
+      <FirstReadsContext.Provider value={begin}>
+        <div className={isGathered ? 'gathered' : 'gathered unshown'}>{children}</div>
+      </FirstReadsContext.Provider>
+    </>
   );
 }
 
@@ -73,10 +113,13 @@ export function Failure({
 export function Shown<Data>({
   resource,
   lines,
+  waiting,
   children,
 }: {
   readonly resource: Resource<Data> & { readonly reload: () => Promise<void> };
   readonly lines?: number;
+  /** In place of the lines: as high as the data. */
+  readonly waiting?: ReactNode;
   readonly children: (data: Data) => ReactNode;
 }) {
   const nowMs = useNow(5_000);
@@ -85,7 +128,7 @@ export function Shown<Data>({
     return failure ? (
       <Failure key={readAtMs} failure={failure} onRetry={() => void reload()} />
     ) : (
-      <Waiting {...(lines !== undefined && { lines })} />
+      (waiting ?? <Waiting {...(lines !== undefined && { lines })} />)
     );
   const isStale = failure !== undefined && nowMs - readAtMs > STALE_AFTER_MS;
   return (

@@ -151,7 +151,8 @@ function Standing({ tail, isPaused }: { readonly tail: TailView; readonly isPaus
   const state = isPaused ? 'paused' : tail.isOpen ? 'listening' : 'connecting';
   return (
     <p className="standing">
-      <span className={`lamp ${state}`} aria-hidden="true" /> {state} ·{' '}
+      <span className={`lamp ${state}`} aria-hidden="true" /> <span className="state">{state}</span>{' '}
+      ·{' '}
       <b className="number" data-count="">
         {tail.lineCount}
       </b>{' '}

@@ -18,6 +18,8 @@ const INTERVAL_MS = 5_000;
 const FLEET_INTERVAL_MS = 10_000;
 const DAY_MS = 86_400_000;
 const LISTED_COUNT = 5;
+/** The API has a balance of each. */
+const CREDIT_TYPES = ['llm', 'builder'];
 
 export const overviewRoute: Route = {
   pattern: '/',
@@ -152,11 +154,18 @@ function Webhooks() {
 
 function CreditTiles() {
   const { account } = useSession();
-  const { data } = useResource<{
+  const { data, failure } = useResource<{
     balances: readonly { readonly credit_type: string; readonly total_available: number }[];
   }>(`/v1/accounts/${account.id}/billing/credits/balance`);
-  return (data?.balances ?? []).map(({ credit_type: type, total_available: left }) => (
-    <Tile key={type} to="/billing/credits" query={{ type }} value={countText(left)}>
+  if (!data && failure) return null;
+  const left = new Map(data?.balances.map((each) => [each.credit_type, each.total_available]));
+  return CREDIT_TYPES.map((type) => (
+    <Tile
+      key={type}
+      to="/billing/credits"
+      query={{ type }}
+      value={data ? countText(left.get(type) ?? 0) : '…'}
+    >
       {type.replaceAll('_', ' ')} credits left
     </Tile>
   ));
