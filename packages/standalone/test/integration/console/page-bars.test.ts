@@ -7,20 +7,25 @@ import { join } from 'node:path';
 import { SCREEN_PATHS } from '@sluice/api/console/console-files';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { violationsOf } from './accessibility.ts';
 import { WAIT } from '../fleet-under-test.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+import { shiftsOf, slowTimers } from './layout-shift.ts';
 
 // A test opens three dozen screens, one after another.
 vi.setConfig({ testTimeout: 600_000 });
 
+/** The bar: cumulative layout shift of a screen. */
+const SHIFT_MAX = 0.01;
+
 let world: ConsoleUnderTest;
+let webhookId: number;
 let paths: readonly string[];
 beforeAll(async () => {
   world = await startConsole();
-  const id = await world.makeWebhook('bars', 'http://127.0.0.1:9/hook');
+  webhookId = await world.makeWebhook('bars', 'http://127.0.0.1:9/hook');
   await world.send('/v1/identify', {
     userId: 'ada',
     traits: { email: 'ada@example.com', unsubscribed: false },
@@ -59,7 +64,7 @@ beforeAll(async () => {
     '/events/none',
     '/issues',
     '/webhooks',
-    `/webhooks/${id}?delivery=1`,
+    `/webhooks/${webhookId}?delivery=1`,
     '/deliveries?state=pending',
     '/portal-links',
     '/event-types',
@@ -132,6 +137,64 @@ test.each([
   expect(found).toEqual([]);
   await page.context().close();
 });
+
+test.each([1280, 360])(
+  'the parts of a screen stay in their places as it opens, %i px wide',
+  async (width) => {
+    const page = await world.demoPage({ viewport: { width, height: 800 } });
+    await slowTimers(page);
+    const found: object[] = [];
+    const open = async (url: string): Promise<void> => {
+      await page.goto(url);
+      await isShown(page);
+      const { sum, moved } = await shiftsOf(page);
+      if (sum > SHIFT_MAX) found.push({ url, sum, moved });
+    };
+    for (const path of paths) await open(`${world.url}${path}`);
+    const { url } = await world.call<{ url: string }>('POST', '/v1/portal_links', {
+      for: 'acme/jo',
+      webhook_ids: [webhookId],
+    });
+    const [portal = ''] = url.split('#');
+    await open(url);
+    for (const path of ['', `/webhooks/${webhookId}`]) await open(`${portal}${path}`);
+    expect(found).toEqual([]);
+    await page.context().close();
+  },
+);
+
+test.each([
+  ['/', /\/v1\/statistics|\/credits\/balance/, (main: Locator) => main.filter({ hasNotText: '…' })],
+  [
+    '/audit',
+    /\/field_options/,
+    (main: Locator) => main.filter({ hasText: 'Refused use of a credential' }),
+  ],
+] as const)(
+  '%s is shown without a slow read, whose answer moves no other part',
+  async (path, slow, answeredOf) => {
+    const page = await world.demoPage();
+    let answer = (): void => {};
+    const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(slow, async (route) => {
+      await isAnswered;
+      await route.continue();
+    });
+    await page.goto(`${world.url}${path}`);
+    await isShown(page);
+    const answered = answeredOf(page.locator('main'));
+    expect(await answered.count()).toBe(0);
+    const { sum, moved } = await shiftsOf(page, {
+      isFromNow: true,
+      act: async () => {
+        answer();
+        await answered.waitFor();
+      },
+    });
+    expect({ moved, isWithin: sum <= SHIFT_MAX }).toEqual({ moved, isWithin: true });
+    await page.context().close();
+  },
+);
 
 test('no screen cuts text of twice the size, with forced colours and without motion', async () => {
   const page = await world.demoPage({

@@ -1,0 +1,71 @@
+/** Layout shifts of an open page. */
+import type { Page } from 'playwright-core';
+
+/** Content that moves later is an update, and no part of the opening. */
+const WATCHED_MS = 1_000;
+/** A machine that stands still for seconds does not reach a deadline of the page. */
+const SLOWER = 60;
+
+/** Moved elements, such as `SECTION. Credits`, with the score of their shift. */
+export interface Shifts {
+  readonly sum: number;
+  readonly moved: readonly string[];
+}
+
+/** Timers of pages that are opened from now on are slower, so the speed of the machine does not decide what is drawn. */
+export async function slowTimers(page: Page): Promise<void> {
+  await page.addInitScript((slower) => {
+    const begin = window.setTimeout.bind(window);
+    window.setTimeout = ((run: () => void, ms = 0) =>
+      begin(run, ms * slower)) as typeof window.setTimeout;
+  }, SLOWER);
+}
+
+/**
+ * The shifts from the opening of the page to a second from now.
+ *
+ * @param options.isFromNow - without the shifts before the call.
+ * @param options.act - runs while the page is watched; the second begins after it.
+ */
+export async function shiftsOf(
+  page: Page,
+  {
+    isFromNow = false,
+    act,
+  }: { readonly isFromNow?: boolean; readonly act?: () => Promise<void> } = {},
+): Promise<Shifts> {
+  const watched = await page.evaluateHandle((buffered) => {
+    const entries: PerformanceEntryList = [];
+    const observer = new PerformanceObserver((list) => void entries.push(...list.getEntries()));
+    observer.observe({ type: 'layout-shift', buffered });
+    return { entries, observer };
+  }, !isFromNow);
+  await act?.();
+  return watched.evaluate(
+    ({ entries, observer }, watchedMs) =>
+      new Promise<{ sum: number; moved: string[] }>((resolve) => {
+        const untilMs = performance.now() + watchedMs;
+        const look = (): void => {
+          if (performance.now() < untilMs) {
+            requestAnimationFrame(look);
+            return;
+          }
+          const shifts = [...entries, ...observer.takeRecords()] as (PerformanceEntry & {
+            readonly value: number;
+            readonly sources: readonly { readonly node: Node | null }[];
+          })[];
+          resolve({
+            sum: shifts.reduce((sum, { value }) => sum + value, 0),
+            moved: shifts.flatMap(({ value, sources }) =>
+              sources.map(
+                ({ node }) =>
+                  `${value.toFixed(4)} ${node?.nodeName} ${node?.textContent?.slice(0, 60)}`,
+              ),
+            ),
+          });
+        };
+        look();
+      }),
+    WATCHED_MS,
+  );
+}
