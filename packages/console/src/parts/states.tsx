@@ -35,7 +35,8 @@ export function Waiting({ lines = 6 }: { readonly lines?: number }) {
  * drawn with what there is; later reads do not hide it again.
  */
 export function Gathered({ children }: { readonly children: ReactNode }) {
-  const [isGathered, setIsGathered] = useState(false);
+  // Drawn at first, as a hidden field takes no focus; a screen that waits is hidden before the browser paints it.
+  const [isHidden, setIsHidden] = useState(false);
   const waitingCount = useRef(0);
   const begin = useCallback(() => {
     waitingCount.current += 1;
@@ -43,24 +44,25 @@ export function Gathered({ children }: { readonly children: ReactNode }) {
       waitingCount.current -= 1;
       // The same rendering may take one part away and bring another that waits.
       queueMicrotask(() => {
-        if (waitingCount.current === 0) setIsGathered(true);
+        if (waitingCount.current === 0) setIsHidden(false);
       });
     };
   }, []);
   useLayoutEffect(() => {
-    if (waitingCount.current === 0) setIsGathered(true);
-    const timer = setTimeout(() => setIsGathered(true), GATHERED_AFTER_MS_MAX);
+    if (waitingCount.current === 0) return undefined;
+    setIsHidden(true);
+    const timer = setTimeout(() => setIsHidden(false), GATHERED_AFTER_MS_MAX);
     return () => clearTimeout(timer);
   }, []);
   return (
     <>
-      {!isGathered && (
+      {isHidden && (
         <div className="cover">
           <Waiting />
         </div>
       )}
       <FirstReadsContext.Provider value={begin}>
-        <div className={isGathered ? 'gathered' : 'gathered unshown'}>{children}</div>
+        <div className={isHidden ? 'gathered unshown' : 'gathered'}>{children}</div>
       </FirstReadsContext.Provider>
     </>
   );

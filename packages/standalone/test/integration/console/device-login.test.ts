@@ -70,6 +70,9 @@ test('a user types the code of sluice login, by the keyboard alone, and the prog
   await world.giveMailedCode(page, (await world.insertUser('member')).email);
   const field = page.getByLabel('Code of eight letters');
   await field.waitFor();
+  // A part that is hidden until the first data are there takes no focus.
+  const hasFocus = () => field.evaluate((element) => element === document.activeElement);
+  await expect.poll(hasFocus, { timeout: 60_000 }).toBe(true);
   expect(await violationsOf(page)).toEqual([]);
   await field.fill('BCDF-GHJK');
   await page.keyboard.press('Enter');
