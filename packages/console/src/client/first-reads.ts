@@ -14,6 +14,6 @@ export const FirstReadsContext = createContext<BeginRead | undefined>(undefined)
 /** @param isWaiting - the part that calls has no data yet, and no failure. */
 export function useFirstRead(isWaiting: boolean): void {
   const begin = useContext(FirstReadsContext);
-  // Before the browser draws: what an answer brings is counted before the read of that answer ends.
+  // Before the browser paints: a part that comes with an answer is counted before the read of that answer ends.
   useLayoutEffect(() => (isWaiting ? begin?.() : undefined), [isWaiting, begin]);
 }

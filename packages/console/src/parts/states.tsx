@@ -9,7 +9,7 @@ import { useNow } from './time.tsx';
 
 const SHOWN_AFTER_MS = 150;
 const STALE_AFTER_MS = 60_000;
-/** The bar of `console.md` §6 for all data: from here on a part is better than nothing. */
+/** The bar for all data (`npm run bench -- console`). From here on, the parts that have data are drawn. */
 const GATHERED_AFTER_MS_MAX = 1_000;
 
 /** Lines as high as the later content. A fast answer does not show them. */
@@ -31,8 +31,8 @@ export function Waiting({ lines = 6 }: { readonly lines?: number }) {
 }
 
 /**
- * Draws a screen when all its first reads have an answer, so that no part of it moves another one. After a second it is
- * drawn with what there is; later reads do not hide it again.
+ * Draws a screen when all its first reads have an answer, so that no part of it moves another one. After a second the
+ * parts that have data are drawn; later reads do not hide the screen again.
  */
 export function Gathered({ children }: { readonly children: ReactNode }) {
   // Drawn at first, as a hidden field takes no focus; a screen that waits is hidden before the browser paints it.

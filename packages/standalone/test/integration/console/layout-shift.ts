@@ -12,7 +12,7 @@ export interface Shifts {
   readonly moved: readonly string[];
 }
 
-/** Timers of pages that are opened from now on are slower, so the speed of the machine does not decide what is drawn. */
+/** Makes the timers of later pages slower, so that the same parts are drawn on a slow machine. */
 export async function slowTimers(page: Page): Promise<void> {
   await page.addInitScript((slower) => {
     const begin = window.setTimeout.bind(window);
