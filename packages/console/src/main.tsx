@@ -5,6 +5,7 @@ import { Shell } from './shell.tsx';
 import { request, RequestFailed } from './client/request.ts';
 import { forgetResources, watchSignedOut } from './client/resource.ts';
 import type { Session } from './client/session.ts';
+import { watchUserInput } from './client/user-input.ts';
 import { applyTheme } from './parts/preferences.ts';
 import { Failure, Waiting } from './parts/states.tsx';
 import { SecondFactorStep } from './account/second-factor.tsx';
@@ -118,5 +119,6 @@ function Page() {
 }
 
 applyTheme();
+watchUserInput(window);
 const root = document.querySelector('#root');
 if (root) createRoot(root).render(<Page />);

@@ -49,7 +49,7 @@ export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
       return { outcome: 'refused', problem: TWO_CALLERS };
     const foreign = refuseVisit(request);
     if (foreign) return { outcome: 'refused', problem: foreign };
-    const session = await findSession(database, text);
+    const session = await findSession(database, text, isUse(request));
     if (!session) return { outcome: 'refused', problem: SESSION_OVER, text };
     if (session.way === 'demo' && !isForDemo(request, demoHosts))
       return {
@@ -86,23 +86,31 @@ export const sessionSubject = ({ sessionId, credentialId }: ConsoleSession): num
   credentialId ?? `session ${sessionId}`;
 
 /**
- * The session as it is now, for a call that goes on for long. Undefined if it is over, incomplete, or may not be used
+ * The session as it is now, for a call that goes on for long, which is no use of it. Undefined if it is over, incomplete, or may not be used
  * from the address of the call any more.
  */
 export async function findOpenSession(
   request: FastifyRequest,
   database: Database,
 ): Promise<ConsoleSession | undefined> {
-  const session = await findSession(database, readSessionCookie(request) ?? '');
+  const session = await findSession(database, readSessionCookie(request) ?? '', false);
   if (session?.standing !== 'complete') return undefined;
   return isAllowedFrom(request.ip, session.ipAllowlist) ? session : undefined;
 }
 
-async function findSession(database: Database, text: string): Promise<ConsoleSession | undefined> {
+async function findSession(
+  database: Database,
+  text: string,
+  isUsed: boolean,
+): Promise<ConsoleSession | undefined> {
   const accountId = accountOfCookie(text);
   if (accountId === undefined) return undefined;
-  return findConsoleSession(database, accountId, hashSecret(text), DEMO_TOKEN_HASH);
+  return findConsoleSession(database, accountId, hashSecret(text), DEMO_TOKEN_HASH, isUsed);
 }
+
+/** False for a read that the page repeats by itself: it sends this header unless the user has done something. */
+const isUse = ({ headers }: FastifyRequest): boolean =>
+  headers['x-sluice-unattended'] === undefined;
 
 const SESSION_OVER: Problem = {
   code: 'unauthorized',

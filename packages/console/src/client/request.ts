@@ -4,6 +4,8 @@
  * about a workspace names it in a header, which no other page can send.
  */
 
+import { isUnattended } from './user-input.ts';
+
 /** A refusal of the API, with the text for the page. */
 export class RequestFailed extends Error {
   override readonly name = 'RequestFailed';
@@ -58,6 +60,8 @@ export async function request<Answer>(path: string, options: RequestOptions = {}
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = 'GET', body, workspaceId, idempotencyKey, signal } = options;
   const headers: Record<string, string> = {
+    // A session ends after hours without use, and a read that is repeated by a timer is no use.
+    ...(isUnattended() && { 'x-sluice-unattended': '1' }),
     ...(portal !== undefined && { 'x-sluice-portal': portal }),
     ...(portal === undefined &&
       workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),

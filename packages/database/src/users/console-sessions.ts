@@ -81,12 +81,19 @@ const STANDING = sql`
 const IS_IN_FORCE = sql`
   (${IS_ALLOWED_WAY} and (${STANDING} = 'complete' or s.created_at > now() - make_interval(mins => ${INCOMPLETE_MINUTES_MAX})))`;
 
-/** @param demoTokenHash - SHA-256 of the account token of the demo. */
+/**
+ * The open session of a call.
+ *
+ * @param demoTokenHash - SHA-256 of the account token of the demo.
+ * @param isUse - true if the call keeps the session open. False for a call that a page makes by itself: a page that
+ *   stays open would hold its session for days.
+ */
 export async function findConsoleSession(
   database: DatabaseOrTransaction,
   accountId: number,
   sessionHash: Buffer,
   demoTokenHash: Buffer,
+  isUse: boolean,
 ): Promise<ConsoleSession | undefined> {
   const { rows } = await sql<ConsoleSession>`
     with found as materialized (
@@ -120,7 +127,7 @@ export async function findConsoleSession(
     ), seen as (
       update console_sessions set last_seen_at = now()
        where account_id = ${accountId} and session_hash = ${sessionHash}
-         and last_seen_at < now() - make_interval(secs => ${SEEN_INTERVAL_SECONDS})
+         and ${isUse}::boolean and last_seen_at < now() - make_interval(secs => ${SEEN_INTERVAL_SECONDS})
          and exists (select from found))
     select * from found`.execute(database);
   return rows[0];

@@ -198,6 +198,19 @@ test('use keeps a session open, and a session that is over stays so', async () =
     expect((await world.call('GET', '/console/me', { cookie })).statusCode).toBe(401);
 });
 
+test('a page that reads by itself does not keep a session open', async () => {
+  const { database } = world.api;
+  const { cookie, userId } = await signInTo('a');
+  const headers = { 'x-sluice-unattended': '1' };
+  const statuses = [];
+  for (let count = 0; count < 2; count++) {
+    await sql`update console_sessions set last_seen_at = last_seen_at - interval '7 hours'
+               where user_id = ${userId}`.execute(database);
+    statuses.push((await world.call('GET', '/console/me', { cookie, headers })).statusCode);
+  }
+  expect(statuses).toEqual([200, 401]);
+});
+
 test('users list and end their own sessions, and no others', async () => {
   const one = await signInTo('a');
   const second = await world.signIn(one.email);

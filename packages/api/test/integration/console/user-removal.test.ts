@@ -74,6 +74,7 @@ test('a removal and a sign-in with two factors do not wait for each other for ev
     a.accountId,
     hashSecret(half),
     hashSecret('no demo'),
+    true,
   );
   expect(session?.standing).toBe('needs_code');
   const factor = await hold((transaction) =>

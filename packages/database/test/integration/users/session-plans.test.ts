@@ -71,7 +71,7 @@ beforeAll(async () => {
 }, FILL_TIMEOUT_MS);
 
 test.each<[string, number, (database: Database) => Promise<unknown>]>([
-  ['a session', 1, (db) => findConsoleSession(db, 4, HASH_OF_4, HASH_OF_4)],
+  ['a session', 1, (db) => findConsoleSession(db, 4, HASH_OF_4, HASH_OF_4, true)],
   ['sessions that are ended', 4, (db) => endUserSessions(db, 4, 4, ORIGIN, NOW_MS)],
   [
     'a factor that is reset',

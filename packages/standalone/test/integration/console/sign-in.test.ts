@@ -96,6 +96,22 @@ test('if the account requires two factors, the sign-in leads through the setup',
   await page.context().close();
 });
 
+test('a page that is left open marks the reads that it repeats, and its session can end', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/imports`);
+  const marked = (mark: string | undefined) =>
+    page.waitForRequest(
+      (request) =>
+        request.url().includes('/v1/imports?') && request.headers()['x-sluice-unattended'] === mark,
+    );
+  await marked('1');
+  const used = marked(undefined);
+  await page.keyboard.press('Shift');
+  expect((await used).method()).toBe('GET');
+  await marked('1');
+  await page.context().close();
+});
+
 test('a pasted token that opens no workspace leads to the billing and the settings of the account', async () => {
   const answer = await fetch(`${world.url}/v1/accounts/${DEMO.accountId}/api_credentials`, {
     method: 'POST',

@@ -1,0 +1,19 @@
+/** Whether the user has done something since the last request: a request without it is made by the page itself. */
+
+/** Clicks come without a pointer from a screen reader or from speech. */
+const INPUTS = ['pointerdown', 'keydown', 'click', 'wheel', 'input'] as const;
+
+/** The opening of the page is an input. */
+let hasInput = true;
+
+export function watchUserInput(target: EventTarget): void {
+  for (const type of INPUTS)
+    target.addEventListener(type, () => (hasInput = true), { capture: true, passive: true });
+}
+
+/** Called once for each request; the next one needs another input. */
+export function isUnattended(): boolean {
+  const was = !hasInput;
+  hasInput = false;
+  return was;
+}
