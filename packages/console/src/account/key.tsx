@@ -166,6 +166,7 @@ function KeyActions({
           <FormEnd
             problem={problem}
             isRunning={isRunning}
+            hasSecret
             what="Make a new secret"
             onWish={rotate}
             onClose={close}

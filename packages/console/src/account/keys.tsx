@@ -238,7 +238,13 @@ function MakeKey({
             </select>
           </>
         )}
-        <FormEnd problem={problem} isRunning={isRunning} what="Make the key" onClose={onClose} />
+        <FormEnd
+          problem={problem}
+          isRunning={isRunning}
+          hasSecret
+          what="Make the key"
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

@@ -3,6 +3,7 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
+import { useHeldDialog } from '../parts/dialog.tsx';
 import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useWork } from '../forms/use-work.ts';
@@ -108,6 +109,7 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
   const [setup, setSetup] = useState<Setup>();
   const [codes, setCodes] = useState<readonly string[]>();
   const { isRunning, problem, run } = useWork();
+  useHeldDialog(isRunning);
   const begin = (): void =>
     void run(async () =>
       setSetup(await request<Setup>('/console/second_factor/setup', { method: 'POST' })),

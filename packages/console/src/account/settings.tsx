@@ -168,6 +168,7 @@ function GiveAppCode({
         <FormEnd
           problem={problem}
           isRunning={isRunning}
+          hasSecret={what === 'codes'}
           what={what === 'codes' ? 'Make ten new ones' : 'Remove it'}
           onClose={onClose}
         />

@@ -95,7 +95,13 @@ export function NewPortalLink({
             </option>
           ))}
         </select>
-        <FormEnd problem={problem} isRunning={isRunning} what="Make the link" onClose={onClose} />
+        <FormEnd
+          problem={problem}
+          isRunning={isRunning}
+          hasSecret
+          what="Make the link"
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

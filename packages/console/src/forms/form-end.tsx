@@ -1,4 +1,5 @@
 /** End of a form or a question: the last refusal, the button that does it, and the one that does not. */
+import { useHeldDialog } from '../parts/dialog.tsx';
 
 /** Reason for the refusal of the last call; empty if it was not refused. */
 export function Refusal({ problem }: { readonly problem: string | undefined }) {
@@ -14,6 +15,7 @@ export function FormEnd({
   problem,
   isRunning,
   isReady = true,
+  hasSecret = false,
   what,
   onWish,
   onClose,
@@ -22,12 +24,16 @@ export function FormEnd({
   readonly isRunning: boolean;
   /** False: something is missing yet. */
   readonly isReady?: boolean;
+  /** The answer has a secret that is shown once: the dialog stays until the answer is there. */
+  readonly hasSecret?: boolean;
   /** Action of the button. */
   readonly what: string;
   /** Absent: the button submits the form that it stands in. */
   readonly onWish?: () => void;
   readonly onClose: () => void;
 }) {
+  const isHeld = hasSecret && isRunning;
+  useHeldDialog(isHeld);
   return (
     <>
       <Refusal problem={problem} />
@@ -40,7 +46,7 @@ export function FormEnd({
         >
           {what}
         </button>
-        <button type="button" onClick={onClose}>
+        <button type="button" disabled={isHeld} onClick={onClose}>
           Cancel
         </button>
       </div>

@@ -1,6 +1,7 @@
-/** Secrets that are shown once: they are in this dialog alone, which closes by its button and not by Escape. */
+/** Secrets that are shown once: they are in this dialog alone, which only its button closes. */
 import { type ReactNode, useEffect, useRef } from 'react';
 import { CopyButton } from '../parts/copy-button.tsx';
+import { refuseEscape } from '../parts/dialog.tsx';
 
 export function SecretsOnce({
   title,
@@ -22,8 +23,10 @@ export function SecretsOnce({
     <dialog
       ref={dialog}
       aria-labelledby="secrets-title"
+      onKeyDown={refuseEscape}
       onCancel={(event) => event.preventDefault()}
-      onClose={onStored}
+      // A phone's gesture closes it without a key.
+      onClose={() => dialog.current?.showModal()}
     >
       <h2 id="secrets-title">{title}</h2>
       {children}

@@ -125,6 +125,7 @@ function NewSecret({
       <FormEnd
         problem={problem}
         isRunning={isRunning}
+        hasSecret
         what="Make the secret"
         onWish={make}
         onClose={onClose}

@@ -120,6 +120,7 @@ export function WebhookForm({
         <FormEnd
           problem={areHeaders ? problem : NO_HEADERS}
           isRunning={isRunning}
+          hasSecret={!webhook}
           what={webhook ? 'Change it' : `Make the ${what}`}
           onClose={onClose}
         />

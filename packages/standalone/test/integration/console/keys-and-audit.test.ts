@@ -73,6 +73,39 @@ test('a key is made by keyboard, its secret is shown once and works, and it is r
   await page.context().close();
 });
 
+test('Escape loses neither a key that is being made, nor one that is shown', async () => {
+  const { page } = await world.userPage('account_admin');
+  // Chromium closes a dialog at the second Escape although the page refused the first.
+  const escape = async (): Promise<void> => {
+    for (let count = 0; count < 3; count++) await page.keyboard.press('Escape');
+  };
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('button', { name: 'Make a key', exact: true }).click();
+  const name = crypto.randomUUID();
+  await page.getByLabel('Name').fill(name);
+  const answered = Promise.withResolvers<void>();
+  const made = Promise.withResolvers<void>();
+  await page.route(/\/api_credentials$/, async (route) => {
+    if (route.request().method() !== 'POST') return route.fallback();
+    const response = await route.fetch();
+    made.resolve();
+    await answered.promise;
+    return route.fulfill({ response });
+  });
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  await made.promise;
+  await escape();
+  expect(await page.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
+  answered.resolve();
+  const shown = page.getByRole('region', { name: 'The new key' });
+  await shown.waitFor();
+  await escape();
+  expect(await shown.isVisible()).toBe(true);
+  await page.getByRole('button', { name: 'I have stored it' }).click();
+  await page.getByRole('link', { name }).waitFor();
+  await page.context().close();
+});
+
 test('a key whose answer was lost is made once, and a new secret is made once', async () => {
   const { page } = await world.userPage('account_admin');
   const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
