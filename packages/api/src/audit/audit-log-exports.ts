@@ -3,16 +3,18 @@
  *
  * An order is written down, with its own entry in the log, before it is answered; a worker writes the
  * file (`worker/src/maintenance/export-audit-logs.ts`). A poll only reads. The file is fetched by a link that is
- * made anew at each poll and good for ten minutes.
+ * made anew at each poll and good for ten minutes; each download has its entry in the log.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { Readable } from 'node:stream';
 import {
   type AuditLogExport,
   type AuditLogExportKey,
+  type ExportReader,
   findAuditLogExport,
   findExportPart,
   orderAuditLogExport,
+  recordExportDownload,
 } from '@sluice/database/audit/audit-log-exports';
 import { EXPORT_FORMATS, type ExportFormat } from '@sluice/domain/accounts/audit-export';
 import type { FastifyRequest } from 'fastify';
@@ -195,7 +197,7 @@ export function registerAuditLogExports(
 
   function toWire(found: AuditLogExport, request: FastifyRequest): z.infer<typeof exportResponse> {
     const isCompleted = found.status === 'completed';
-    const link = writeExportLink(secret, found, now() + LINK_TTL_MS);
+    const link = writeExportLink(secret, found, readerOf(request), now() + LINK_TTL_MS);
     return {
       export: {
         id: found.exportId,
@@ -218,6 +220,14 @@ export function registerAuditLogExports(
       },
     };
   }
+}
+
+/** For the link of the file: an export is read by users and by service accounts alone. */
+function readerOf(request: FastifyRequest): ExportReader {
+  const { session, serviceAccountId } = accountCallerOf(request);
+  return session?.userId != null
+    ? { type: 'user', userId: session.userId }
+    : { type: 'service_account', serviceAccountId };
 }
 
 /** The file counts as gone once its time is over, even if it is not reconciled yet. */
@@ -266,6 +276,18 @@ export function registerExportDownload(
         opened.outcome === 'opened' ? await findAuditLogExport(database, opened) : undefined;
       if (found?.status !== 'completed' || isCleared(found, now()))
         return sendProblem(request, reply, notFound('the export was'));
+      if (opened.outcome === 'opened' && request.method === 'GET')
+        await recordExportDownload(
+          database,
+          found,
+          {
+            actor: opened.holder,
+            ipAddr: request.ip,
+            userAgent: request.headers['user-agent'] ?? null,
+            requestId: request.id,
+          },
+          now(),
+        );
       void reply.headers({
         'content-type': CONTENT_TYPES[found.format],
         'content-length': found.sizeBytes,

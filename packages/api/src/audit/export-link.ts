@@ -2,19 +2,20 @@
  * A link that opens one export for a while, without a token: the file can be handed to a browser or a tool without a
  * token, and the link stops working soon after.
  *
- * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names its export, so it need not be stored, and it
- * cannot be made or prolonged without the secret. Pure; the clock is an argument.
+ * `<account>.<export>.<holder>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names its export, so it need not be stored,
+ * and it cannot be made or prolonged without the secret. The holder is the caller that asked for it, for the entry of
+ * the download in the audit log: `u7` is a user, `s7` a service account. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
+import type { AuditLogExportKey, ExportReader } from '@sluice/database/audit/audit-log-exports';
 
-const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.(\d{1,12})\.([\w-]{43})$/;
+const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.([us])(\d{0,10})\.(\d{1,12})\.([\w-]{43})$/;
 
 /** Between the clocks of two API processes. */
 const CLOCK_DIFFERENCE_MS_MAX = 60_000;
 
 export type OpenedLink =
-  | ({ readonly outcome: 'opened' } & AuditLogExportKey)
+  | ({ readonly outcome: 'opened'; readonly holder: ExportReader } & AuditLogExportKey)
   | { readonly outcome: 'expired' }
   /** Not one that was made here. */
   | { readonly outcome: 'unknown' };
@@ -22,9 +23,11 @@ export type OpenedLink =
 export function writeExportLink(
   secret: string,
   { accountId, exportId }: AuditLogExportKey,
+  holder: ExportReader,
   expiresAtMs: number,
 ): string {
-  const text = `${accountId}.${exportId}.${Math.floor(expiresAtMs / 1000)}`;
+  const held = holder.type === 'user' ? `u${holder.userId}` : `s${holder.serviceAccountId ?? ''}`;
+  const text = `${accountId}.${exportId}.${held}.${Math.floor(expiresAtMs / 1000)}`;
   return `${text}.${sign(secret, text)}`;
 }
 
@@ -35,14 +38,19 @@ export function openExportLink(
   nowMs: number,
   lifetimeMs: number,
 ): OpenedLink {
-  const [, accountId = '', exportId = '', expiry = '', signature = ''] = LINK.exec(link) ?? [];
+  const [, accountId = '', exportId = '', kind = '', id = '', expiry = '', signature = ''] =
+    LINK.exec(link) ?? [];
   if (signature === '') return { outcome: 'unknown' };
-  const expected = sign(secret, `${accountId}.${exportId}.${expiry}`);
+  const expected = sign(secret, `${accountId}.${exportId}.${kind}${id}.${expiry}`);
   if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected)))
     return { outcome: 'unknown' };
   const leftMs = Number(expiry) * 1000 - nowMs;
   if (leftMs <= 0 || leftMs > lifetimeMs + CLOCK_DIFFERENCE_MS_MAX) return { outcome: 'expired' };
-  return { outcome: 'opened', accountId: Number(accountId), exportId };
+  const holder: ExportReader =
+    kind === 'u'
+      ? { type: 'user', userId: Number(id) }
+      : { type: 'service_account', serviceAccountId: id === '' ? null : Number(id) };
+  return { outcome: 'opened', accountId: Number(accountId), exportId, holder };
 }
 
 /** The purpose is signed too, so that no other signature made with the secret is a link. */

@@ -5,13 +5,27 @@ const SECRET = 'a secret of thirty-two characters';
 const NOW_MS = 1_760_000_000_000;
 const LIFETIME_MS = 300_000;
 const key = { accountId: 7, exportId: 'an-export' };
-const link = writeExportLink(SECRET, key, NOW_MS + LIFETIME_MS);
+const holder = { type: 'user', userId: 3 } as const;
+const link = writeExportLink(SECRET, key, holder, NOW_MS + LIFETIME_MS);
 const outcomeAt = (nowMs: number) => openExportLink(SECRET, link, nowMs, LIFETIME_MS).outcome;
 
 test('a link opens its export until it expires', () => {
-  expect(openExportLink(SECRET, link, NOW_MS, LIFETIME_MS)).toEqual({ outcome: 'opened', ...key });
+  expect(openExportLink(SECRET, link, NOW_MS, LIFETIME_MS)).toEqual({
+    outcome: 'opened',
+    ...key,
+    holder,
+  });
   expect(outcomeAt(NOW_MS + LIFETIME_MS - 1)).toBe('opened');
   expect(outcomeAt(NOW_MS + LIFETIME_MS)).toBe('expired');
+});
+
+test.each([
+  { type: 'user', userId: 2_147_483_647 },
+  { type: 'service_account', serviceAccountId: 3 },
+  { type: 'service_account', serviceAccountId: null },
+] as const)('a link names its holder: %j', (each) => {
+  const own = writeExportLink(SECRET, key, each, NOW_MS + LIFETIME_MS);
+  expect(openExportLink(SECRET, own, NOW_MS, LIFETIME_MS)).toMatchObject({ holder: each });
 });
 
 test('a link lives no longer for a clock that was set back or ahead by an hour', () => {

@@ -100,6 +100,35 @@ export async function orderAuditLogExport(
   });
 }
 
+/** A user or a service account that asked for the link of a file. */
+export type ExportReader = Extract<
+  ChangeOrigin['actor'],
+  { readonly type: 'user' | 'service_account' }
+>;
+
+/** Records that the file is fetched, before its first byte is sent. Each call is an entry of its own. */
+export async function recordExportDownload(
+  database: Database,
+  { accountId, exportId }: AuditLogExportKey,
+  origin: ChangeOrigin & { readonly actor: ExportReader },
+  nowMs: number,
+): Promise<void> {
+  await database.transaction().execute((transaction) =>
+    recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'audit_log_export',
+        objectId: exportId,
+        before: {},
+        after: { downloaded_at: new Date(nowMs).toISOString() },
+      },
+      nowMs,
+    ),
+  );
+}
+
 /** Undoes the order's transaction. */
 class TooManyExports extends Error {}
 

@@ -184,7 +184,7 @@ export const AUDIT_OBJECTS = {
   },
   audit_log_export: {
     label: 'Audit log export',
-    fields: { format: 'shown', filters: 'shown' },
+    fields: { format: 'shown', filters: 'shown', downloaded_at: 'shown' },
   },
   console_session: {
     label: 'Session in the console',

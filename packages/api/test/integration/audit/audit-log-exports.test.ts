@@ -198,22 +198,49 @@ describe('the link', () => {
     expect(expectProblem(await fetchLink(link), 404, 'not_found').message).toContain('expired');
   });
 
+  test('has an entry of the audit log for each download, by the caller that asked for it', async () => {
+    const { export_id: id } = await insertExport(api, api.a);
+    const { export: shown } = (await poll(id)).json();
+    const downloads = async () => {
+      const query = `?object_type=audit_log_export&object_id=${id}&attribute_name=downloaded_at`;
+      return (await api.call('GET', path() + query, { key: api.a.token })).json().audit_logs;
+    };
+    const url = new URL(shown.download_url).pathname;
+    await api.app.inject({ method: 'HEAD', url });
+    await fetchLink('of another');
+    expect(await downloads()).toEqual([]);
+    for (let count = 1; count <= 2; count++) {
+      const agent = { 'user-agent': 'curl/8' };
+      const answer = await api.app.inject({ method: 'GET', url, headers: agent });
+      expect(answer.statusCode).toBe(200);
+      expect(await downloads()).toHaveLength(count);
+    }
+    expect((await downloads())[0]).toMatchObject({
+      action: 'updated',
+      actor: { type: 'service_account', name: 'test' },
+      ip_addr: '127.0.0.1',
+      user_agent: 'curl/8',
+    });
+  });
+
   test('with any changed part is 404', async () => {
     const { link } = await insertExport(api, api.a);
     const { link: other } = await insertExport(api, api.b);
-    const [account = '', id = '', expiry = '', signature = ''] = link.split('.');
-    const [otherAccount = '', otherId = '', , otherSignature = ''] = other.split('.');
+    const [account = '', id = '', holder = '', expiry = '', signature = ''] = link.split('.');
+    const [otherAccount = '', otherId = '', , , otherSignature = ''] = other.split('.');
     const flipped = signature.startsWith('A') ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
     for (const forged of [
-      [otherAccount, otherId, expiry, signature],
-      [account, otherId, expiry, signature],
-      [account, id, String(Number(expiry) + 1), signature],
-      [account, id, expiry, otherSignature],
-      [account, id, expiry, flipped],
-      [account, id, expiry, ''],
-      [account, id, expiry, `${signature}A`],
-      [`0${account}`, id, expiry, signature],
-      [account, id, expiry],
+      [otherAccount, otherId, holder, expiry, signature],
+      [account, otherId, holder, expiry, signature],
+      [account, id, 'u1', expiry, signature],
+      [account, id, holder, String(Number(expiry) + 1), signature],
+      [account, id, holder, expiry, otherSignature],
+      [account, id, holder, expiry, flipped],
+      [account, id, holder, expiry, ''],
+      [account, id, holder, expiry, `${signature}A`],
+      [`0${account}`, id, holder, expiry, signature],
+      [account, id, holder, expiry],
+      [account, id, expiry, signature],
     ]) {
       const problem = expectProblem(await fetchLink(forged.join('.')), 404, 'not_found');
       expect(problem.message).not.toContain('expired');
