@@ -11,6 +11,7 @@ import { DeliveryDetail } from './delivery-detail.tsx';
 import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
 import { LongList, startBefore } from './long-list.tsx';
+import { SelectedDeliveries } from './selected-deliveries.tsx';
 import { useGoOn } from './use-go-on.ts';
 
 interface Page {
@@ -73,18 +74,25 @@ export function Deliveries({
                 </p>
               </Empty>
             )}
-            {deliveries.length > 0 &&
-              (isLong(query, next) ? (
-                <LongList
-                  base={base}
-                  newest={deliveries[0]?.sequence ?? 0}
-                  at={at === undefined ? undefined : Number(at)}
-                  openSequence={delivery}
-                  onOpen={open}
-                />
-              ) : (
-                <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
-              ))}
+            {deliveries.length > 0 && (
+              <SelectedDeliveries
+                base={base}
+                selected={query['selected']}
+                onSent={() => void page.reload()}
+              >
+                {isLong(query, next) ? (
+                  <LongList
+                    base={base}
+                    newest={deliveries[0]?.sequence ?? 0}
+                    at={at === undefined ? undefined : Number(at)}
+                    openSequence={delivery}
+                    onOpen={open}
+                  />
+                ) : (
+                  <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
+                )}
+              </SelectedDeliveries>
+            )}
             {!isLong(query, next) && <PageButtons start={start} next={next} onStart={goTo} />}
           </>
         )}

@@ -2,6 +2,7 @@
 import { Badge } from '../parts/badge.tsx';
 import { Time } from '../parts/time.tsx';
 import type { Delivery } from './delivery.ts';
+import { SelectBox } from './selected-deliveries.tsx';
 
 /** More attempts are shown by their number: a delivery may have hundreds. */
 const ATTEMPTS_SHOWN_MAX = 6;
@@ -36,6 +37,7 @@ export function DeliveryRow({
   return (
     <tr className={isOpen ? 'open' : ''} aria-rowindex={place} onClick={() => onOpen(sequence)}>
       <th scope="row" className="number">
+        <SelectBox delivery={delivery} />
         <button
           type="button"
           className="cell"

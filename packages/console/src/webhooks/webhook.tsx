@@ -20,6 +20,7 @@ import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
 import { Deliveries } from '../deliveries/deliveries.tsx';
 import { DELIVERY_QUERY } from '../deliveries/delivery-filters.tsx';
+import { SELECTED } from '../deliveries/selected-deliveries.tsx';
 import { Replays } from './replays.tsx';
 import { PortalForm } from './portal-form.tsx';
 import { SigningSecrets } from './signing-secrets.tsx';
@@ -35,6 +36,7 @@ export const webhookRoute: Route = {
     at: /^[1-9]\d{0,15}$/,
     delivery: /^[1-9]\d{0,15}$/,
     attempt: /^[1-9]\d{0,9}$/,
+    selected: SELECTED,
   },
   screen: ({ place: { params, query } }) => (
     <WebhookView key={params['id']} id={params['id'] ?? ''} query={query} />

@@ -87,6 +87,26 @@ test('a replay shows the number of its deliveries before it sends them, and then
   await page.context().close();
 });
 
+test('selected deliveries are sent again, and a refused one stays selected over a reload', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  const before = receiver.bodies.length;
+  for (const sequence of [3, 1, 2])
+    await page.getByLabel(`Select delivery ${sequence}`, { exact: true }).check();
+  await expect.poll(() => new URL(page.url()).searchParams.get('selected'), WAIT).toBe('1,2,3');
+  await page.route(/\/deliveries\/2\/resend$/, (route) => route.abort('connectionaborted'), {
+    times: 1,
+  });
+  await page.getByRole('button', { name: 'Send 3 selected again' }).click();
+  await page.getByText('Delivery 2: The API does not answer.').waitFor();
+  await page.reload();
+  await page.getByRole('button', { name: 'Send 2 selected again' }).click();
+  await page.getByRole('group', { name: 'Selected deliveries' }).waitFor({ state: 'detached' });
+  await vi.waitFor(() => expect(receiver.bodies).toHaveLength(before + 3), WAIT);
+  expect(receiver.bodies.slice(before).toSorted()).toEqual(receiver.bodies.slice(0, 3).toSorted());
+  await page.context().close();
+});
+
 test('a count that comes after a change of the form is not shown, so no other deliveries are sent', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${id}`);
