@@ -19,6 +19,7 @@ import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
 import { fleetRoute } from './account/fleet.tsx';
 import { eventRoute } from './screens/event.tsx';
+import { importRoute } from './screens/import-detail.tsx';
 import { importsRoute } from './screens/imports.tsx';
 import { issuesRoute } from './screens/issues.tsx';
 import { billingRoute } from './billing/billing.tsx';
@@ -71,6 +72,7 @@ const ROUTES: readonly Route[] = [
   objectsRoute,
   objectRoute,
   importsRoute,
+  importRoute,
   keysRoute,
   keyRoute,
   usersRoute,

@@ -44,6 +44,7 @@ export const SCREEN_PATHS = [
   '/objects',
   '/objects/:type/:id',
   '/imports',
+  '/imports/:id',
   '/keys',
   '/keys/:id',
   '/users',

@@ -68,7 +68,7 @@ const SCREENS: Readonly<Record<string, (id: string) => string>> = {
   event: (id) => `/events/${id}`,
   webhook: (id) => (id === '' ? '/webhooks' : `/webhooks/${id}`),
   person: (id) => (id === '' ? '/people' : `/people/${id}`),
-  import: () => '/imports',
+  import: (id) => (id === '' ? '/imports' : `/imports/${id}`),
   key: (id) => (id === '' ? '/keys' : `/keys/${id}`),
   audit: (id) => (id === '' ? '/audit' : `/audit/${id}`),
   billing: () => '/billing',

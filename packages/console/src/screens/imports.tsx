@@ -9,12 +9,12 @@ import { Badge } from '../parts/badge.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { type Route, useSetQuery } from '../routing/router.tsx';
+import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { ImportUpload } from './import-upload.tsx';
 
-interface Import {
+export interface Import {
   readonly id: number;
   readonly name: string;
   readonly state: string;
@@ -28,7 +28,7 @@ interface Import {
   readonly created_at: number;
 }
 
-const INTERVAL_MS = 1_000;
+export const IMPORT_INTERVAL_MS = 1_000;
 const ENDED = ['imported', 'failed', 'canceled'];
 
 export const importsRoute: Route = {
@@ -44,7 +44,7 @@ function Imports({ start }: { readonly start: string | undefined }) {
   const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
   const resource = useResource<{ imports: readonly Import[]; next: string }>(
     `/v1/imports?${asked.toString()}`,
-    { workspaceId, intervalMs: INTERVAL_MS },
+    { workspaceId, intervalMs: IMPORT_INTERVAL_MS },
   );
   return (
     <>
@@ -102,7 +102,11 @@ function ImportRow({ row, onChanged }: { readonly row: Import; readonly onChange
   const isEnded = ENDED.includes(row.state);
   return (
     <tr>
-      <th scope="row">{visibleText(row.name)}</th>
+      <th scope="row">
+        <Link to={`/imports/${row.id}`} data-row="">
+          {visibleText(row.name)}
+        </Link>
+      </th>
       <td>
         <Badge state={row.state} />
         {row.error !== null && <div className="refusal">{visibleText(row.error)}</div>}
@@ -118,32 +122,44 @@ function ImportRow({ row, onChanged }: { readonly row: Import; readonly onChange
       </td>
       <td>{countText(row.rows_imported)}</td>
       <td>
-        {row.rows_failed === 0 ? '0' : <Problems row={row} kind="errors" count={row.rows_failed} />}
+        <ImportProblems row={row} kind="errors" count={row.rows_failed} />
         {row.rows_with_warnings > 0 && (
-          <Problems row={row} kind="warnings" count={row.rows_with_warnings} />
+          <ImportProblems row={row} kind="warnings" count={row.rows_with_warnings} />
         )}
       </td>
       <td>
         <Time atMs={row.created_at * 1000} isWhole />
       </td>
       <td>
-        {!isEnded && (
-          <ActionButton
-            path={`/v1/imports/${row.id}/cancel`}
-            capability="workspace.manage"
-            done={`${row.name} is cancelled`}
-            onDone={onChanged}
-          >
-            Cancel
-          </ActionButton>
-        )}
+        <CancelImport row={row} onChanged={onChanged} />
       </td>
     </tr>
   );
 }
 
+/** Nothing for an import that has ended. */
+export function CancelImport({
+  row,
+  onChanged,
+}: {
+  readonly row: Import;
+  readonly onChanged: () => void;
+}) {
+  if (ENDED.includes(row.state)) return null;
+  return (
+    <ActionButton
+      path={`/v1/imports/${row.id}/cancel`}
+      capability="workspace.manage"
+      done={`${row.name} is cancelled`}
+      onDone={onChanged}
+    >
+      Cancel
+    </ActionButton>
+  );
+}
+
 /** The rows as CSV, each with its problem. By a call, since a link cannot name the workspace. */
-function Problems({
+export function ImportProblems({
   row,
   kind,
   count,
@@ -160,6 +176,7 @@ function Problems({
       const answer = await send(`/v1/imports/${row.id}/${kind}`, { workspaceId });
       setUrl(URL.createObjectURL(await answer.blob()));
     });
+  if (count === 0) return '0';
   return (
     <div>
       {url === undefined ? (

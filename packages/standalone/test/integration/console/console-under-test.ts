@@ -176,6 +176,22 @@ export async function startConsole() {
       });
       return stdout;
     },
+    /** @returns the id of the import, which has ended. */
+    async importFile(name: string, csv: string): Promise<number> {
+      const body = new FormData();
+      const fields = { name, type: 'event', identifier: 'id', data_to_process: 'all' };
+      for (const [field, value] of Object.entries(fields)) body.set(field, value);
+      body.set('file', new Blob([csv], { type: 'text/csv' }), name);
+      const headers = { authorization: `Bearer ${DEMO.appKey}` };
+      const answer = await fetch(`${fleet.api.url}/v1/imports`, { method: 'POST', headers, body });
+      const made = (await answer.json()) as { readonly import: { readonly id: number } };
+      const { id } = made.import;
+      await vi.waitFor(async () => {
+        const now = await this.call<{ import: { state: string } }>('GET', `/v1/imports/${id}`);
+        expect(now.import.state).toBe('imported');
+      }, WAIT);
+      return id;
+    },
     /** A message of one's own, by the demo's API key. */
     async publish(message: object): Promise<void> {
       const answer = await fetch(`${fleet.intake.url}/v1/publish`, {

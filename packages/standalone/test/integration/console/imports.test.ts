@@ -31,6 +31,14 @@ test('a file is checked before it is sent, imported, and its wrong rows are down
   const row = page.getByRole('row').filter({ hasText: 'orders.csv' });
   await row.getByText('imported', { exact: true }).waitFor();
   await world.fleet.event('ada', 'Ordered');
+  // Its own page has an address that a colleague can open.
+  await row.getByRole('link', { name: 'orders.csv' }).click();
+  const shown = page.getByRole('region', { name: 'The import' });
+  await shown.getByText('orders.csv').waitFor();
+  expect(new URL(page.url()).pathname).toMatch(/^\/imports\/\d+$/);
+  await page.reload();
+  await shown.getByRole('button', { name: '1 errors' }).waitFor();
+  await page.getByRole('main').getByRole('link', { name: 'Imports' }).click();
   await row.getByRole('button', { name: '1 errors' }).click();
   const [download] = await Promise.all([
     page.waitForEvent('download'),

@@ -56,6 +56,7 @@ beforeAll(async () => {
       world.fleet.database,
     )
   ).rows;
+  const importId = await world.importFile('o.csv', '_svc_name,_svc_customer_id\nOrder,ada\n,\n');
   paths = [
     '/',
     '/start',
@@ -79,6 +80,7 @@ beforeAll(async () => {
     '/objects',
     '/objects/1/acme',
     '/imports',
+    `/imports/${importId}`,
     '/keys?over=shown',
     `/keys/${keyId}`,
     '/users?user=1',
