@@ -1,4 +1,5 @@
 /** Deliveries of all webhooks, newest first: filtered by a person, by an event, or by the kind of answer. */
+import { useMemo } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -6,6 +7,7 @@ import { Empty, Shown } from '../parts/states.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import type { Delivery } from './delivery.ts';
 import { askedFor, DELIVERY_QUERY, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
+import { withTimes } from './delivery-range.ts';
 import { DeliveryCells } from './delivery-rows.tsx';
 import { useGoOn } from './use-go-on.ts';
 
@@ -26,11 +28,14 @@ export const deliveriesRoute: Route = {
 
 function AllDeliveries({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { workspaceId } = useReach();
-  const page = useResource<Page>(`/v1/deliveries?${askedFor(query, PAGE_COUNT).toString()}`, {
+  // Frozen: a range that moved with the clock would be another list each second.
+  const nowMs = useMemo(() => Date.now(), [query['last']]);
+  const asked = withTimes(query, nowMs);
+  const page = useResource<Page>(`/v1/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
-  const goTo = useGoOn(page.data, askedFor({ ...query, start: undefined }, 0).toString());
+  const goTo = useGoOn(page.data, askedFor({ ...asked, start: undefined }, 0).toString());
   return (
     <>
       <header className="title">
@@ -40,7 +45,7 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
         <h1>Deliveries of all webhooks</h1>
       </header>
       <div className="filters">
-        <DeliveryFilters query={query} />
+        <DeliveryFilters query={query} nowMs={nowMs} />
       </div>
       <Shown resource={page}>
         {({ deliveries, next }) => (

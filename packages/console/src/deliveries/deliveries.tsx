@@ -4,11 +4,12 @@ import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { useSetQuery } from '../routing/router.tsx';
-import { useEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Delivery } from './delivery.ts';
 import { DeliveryDetail } from './delivery-detail.tsx';
 import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
+import { withTimes } from './delivery-range.ts';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
 import { LongList, startBefore } from './long-list.tsx';
 import { SelectedDeliveries } from './selected-deliveries.tsx';
@@ -36,11 +37,14 @@ export function Deliveries({
   const { workspaceId } = useReach();
   const setQuery = useSetQuery();
   const { start, delivery, at } = query;
-  const page = useResource<Page>(`${base}/deliveries?${askedFor(query, PAGE_COUNT).toString()}`, {
+  // Frozen: a range that moved with the clock would be another list each second.
+  const nowMs = useMemo(() => Date.now(), [query['last']]);
+  const asked = withTimes(query, nowMs);
+  const page = useResource<Page>(`${base}/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
-  const goTo = useGoOn(page.data, askedFor({ ...query, start: undefined }, 0).toString());
+  const goTo = useGoOn(page.data, askedFor({ ...asked, start: undefined }, 0).toString());
   useEffect(() => {
     if (changeCount > 0) void page.reload();
   }, [changeCount, page.reload]);
@@ -57,7 +61,7 @@ export function Deliveries({
       <div className="row">
         <h2 id="deliveries-title">Deliveries</h2>
         <span className="grow" />
-        <DeliveryFilters query={query} />
+        <DeliveryFilters query={query} nowMs={nowMs} />
       </div>
       {delivery !== undefined && (
         <OpenDelivery base={base} sequence={Number(delivery)} query={query} page={page} />
@@ -106,8 +110,8 @@ const isLong = (query: Readonly<Record<string, string>>, next: string): boolean 
   !isFiltered(query) && query['start'] === undefined && next !== '';
 
 const emptyTitleOf = (query: Readonly<Record<string, string>>): string => {
-  const { state, type, person, event, answer, since, until } = query;
-  if ([person, event, answer, since, until].some((each) => each !== undefined))
+  const { state, type, person, event, answer, since, until, last } = query;
+  if ([person, event, answer, since, until, last].some((each) => each !== undefined))
     return 'No delivery fits';
   if (type !== undefined)
     return `No delivery of ${visibleText(type)}${state === undefined ? '' : ` is ${state}`}`;

@@ -1,6 +1,10 @@
 /** The filters of a list of deliveries; each is in the address. */
+import { useReach } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
-import { useSetQuery } from '../routing/router.tsx';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { writeQuery } from '../routing/location.ts';
+import { useRouting, useSetQuery } from '../routing/router.tsx';
+import { LASTS, linkedQuery } from './delivery-range.ts';
 
 const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'abandoned'];
 const ANSWERS = ['2xx', '3xx', '4xx', '5xx', 'none'];
@@ -17,15 +21,22 @@ export const DELIVERY_QUERY = {
   answer: ANSWERS,
   since: TIME,
   until: TIME,
+  last: Object.keys(LASTS),
   start: /^[\w-]{1,8192}$/,
 };
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-export const isFiltered = ({ state, type, person, event, answer, since, until }: Query): boolean =>
-  [state, type, person, event, answer, since, until].some((each) => each !== undefined);
+export const isFiltered = (query: Query): boolean =>
+  ['state', 'type', 'person', 'event', 'answer', 'since', 'until', 'last'].some(
+    (name) => query[name] !== undefined,
+  );
 
-/** As the API calls them. */
+/**
+ * As the API calls them.
+ *
+ * @param query - with times in place of a duration (`withTimes`).
+ */
 export function askedFor(query: Query, limit: number): URLSearchParams {
   const { state, type, person, event, answer, start } = query;
   const since = secondsOf(query['since']);
@@ -49,10 +60,26 @@ function secondsOf(time: string | undefined): string | undefined {
   return Number.isNaN(atMs) ? undefined : String(Math.floor(atMs / 1000));
 }
 
-export function DeliveryFilters({ query }: { readonly query: Query }) {
+export function DeliveryFilters({
+  query,
+  nowMs,
+}: {
+  readonly query: Query;
+  /** The present as the list began. */
+  readonly nowMs: number;
+}) {
   const setQuery = useSetQuery();
+  const { workspaceId, isPortal } = useReach();
+  const { place } = useRouting();
   const set = (name: string) => (text: string | undefined) =>
     setQuery({ [name]: text, start: undefined });
+  const setTime = (name: string) => (text: string | undefined) =>
+    setQuery({ [name]: text, last: undefined, start: undefined });
+  const link = writeQuery({
+    ...linkedQuery(place.query, nowMs),
+    // The first workspace of another reader may be another one.
+    ...(!isPortal && { workspace: String(workspaceId) }),
+  });
   return (
     <>
       <FilterText label="Type" value={query['type']} onChange={set('type')} />
@@ -70,8 +97,17 @@ export function DeliveryFilters({ query }: { readonly query: Query }) {
         choices={ANSWERS}
         onChange={set('answer')}
       />
-      <TimeField label="Logged since (UTC)" value={query['since']} onChange={set('since')} />
-      <TimeField label="Logged before (UTC)" value={query['until']} onChange={set('until')} />
+      <Choice
+        label="Logged in the last"
+        value={query['last']}
+        choices={Object.keys(LASTS)}
+        onChange={(last) =>
+          setQuery({ last, since: undefined, until: undefined, start: undefined })
+        }
+      />
+      <TimeField label="Logged since (UTC)" value={query['since']} onChange={setTime('since')} />
+      <TimeField label="Logged before (UTC)" value={query['until']} onChange={setTime('until')} />
+      <CopyButton text={`${location.origin}${location.pathname}${link}`} label="Copy link" />
     </>
   );
 }

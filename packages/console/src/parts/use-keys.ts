@@ -74,7 +74,8 @@ export function useKeys(show: (what: 'palette' | 'keys') => void): void {
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
-  (target.closest('input, select, textarea, dialog') !== null || target.isContentEditable);
+  (target.closest('input:not([type="checkbox"]), select, textarea, dialog') !== null ||
+    target.isContentEditable);
 
 function moveRow(step: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];

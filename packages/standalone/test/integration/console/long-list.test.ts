@@ -134,6 +134,27 @@ test('deliveries of a time are found behind 40,000 newer ones by the address, wh
   await page.context().close();
 });
 
+test('the last hour is a filter of the address, and its copied link has times instead', async () => {
+  const page = await world.demoPage();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.goto(`${world.url}/deliveries`);
+  await page.getByLabel('Logged in the last').selectOption('1h');
+  await page.waitForURL(({ searchParams }) => searchParams.get('last') === '1h');
+  await page.getByRole('button', { name: 'Copy link' }).click();
+  await page.getByText('Copied', { exact: true }).first().waitFor();
+  const copied = new URL(await page.evaluate(() => navigator.clipboard.readText()));
+  const at = (name: string) => Date.parse(`${copied.searchParams.get(name) ?? ''}Z`);
+  expect(copied.pathname).toBe('/deliveries');
+  expect(copied.searchParams.has('last')).toBe(false);
+  expect(at('until') - at('since')).toBeGreaterThanOrEqual(3_600_000);
+  expect(at('until') - at('since')).toBeLessThanOrEqual(3_602_000);
+  expect(copied.searchParams.get('workspace')).toBe(String(DEMO.environmentId));
+  await page.goto(copied.href);
+  const first = page.getByRole('link', { name: `${webhookId} #${COUNT}`, exact: true });
+  await first.waitFor();
+  await page.context().close();
+});
+
 test('applied operations, refused calls and deliveries are counted, in words and in a table', async () => {
   const receiver = await startReceiver();
   receiver.answer.status = 200;

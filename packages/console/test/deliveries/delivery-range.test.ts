@@ -1,0 +1,26 @@
+/** Range of a list of deliveries, for its read and for a link. */
+import { expect, test } from 'vitest';
+import { linkedQuery, withTimes } from '../../src/deliveries/delivery-range.ts';
+
+const NOW_MS = Date.parse('2026-03-01T12:00:00.500Z');
+
+test('a duration is read from a time on, and its end stays open', () => {
+  expect(withTimes({ last: '1h', state: 'delivered' }, NOW_MS)).toEqual({
+    since: '2026-03-01T11:00:00',
+    state: 'delivered',
+  });
+});
+
+test('a link has both ends of a duration as times, so its rows stay the same', () => {
+  const linked = { since: '2026-02-22T12:00:00', until: '2026-03-01T12:00:01', tz: 'local' };
+  expect(linkedQuery({ last: '7d', tz: 'local' }, NOW_MS)).toEqual(linked);
+  expect(linkedQuery(linked, NOW_MS + 1e9)).toEqual(linked);
+});
+
+test.each([
+  { since: '2026-03-01T10:00', last: '1h' },
+  { until: '2026-03-01T10:00', last: '1h' },
+])('times of an address come before its duration: %j', ({ last, ...times }) => {
+  expect(withTimes({ last, ...times }, NOW_MS)).toEqual(times);
+  expect(linkedQuery({ last, ...times }, NOW_MS)).toEqual(times);
+});
