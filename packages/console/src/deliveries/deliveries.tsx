@@ -172,6 +172,7 @@ function OpenDelivery({
         base={base}
         delivery={found}
         attempt={query['attempt']}
+        language={query['verify']}
         onChanged={() => void page.reload()}
       />
     );

@@ -1,29 +1,30 @@
 /** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
-import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
-import { Copyable, CopyButton } from '../parts/copy-button.tsx';
+import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../parts/json-view.tsx';
-import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, useSetQuery } from '../routing/router.tsx';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Attempt, Delivery } from './delivery.ts';
-import { curlOfRequest, type SentRequest } from './request-curl.ts';
+import { RequestView } from './request-view.tsx';
 
 export function DeliveryDetail({
   base,
   delivery,
   attempt: wanted,
+  language,
   onChanged,
 }: {
   readonly base: string;
   readonly delivery: Delivery;
   /** The attempt that is shown. Absent: the last. */
   readonly attempt: string | undefined;
+  /** Of the sample that verifies its signature. Absent: none is shown. */
+  readonly language: string | undefined;
   readonly onChanged: () => void;
 }) {
   const setQuery = useSetQuery();
@@ -74,38 +75,16 @@ export function DeliveryDetail({
       )}
       {shown ? (
         <>
-          <RequestView path={`${base}/deliveries/${sequence}/attempts/${shown.attempt}/request`} />
+          <RequestView
+            path={`${base}/deliveries/${sequence}/attempts/${shown.attempt}/request`}
+            language={language}
+          />
           <AttemptView attempt={shown} />
         </>
       ) : (
         <p>It waits for its turn: no attempt was made yet.</p>
       )}
     </section>
-  );
-}
-
-/** The request: the head, and the body byte for byte. */
-function RequestView({ path }: { readonly path: string }) {
-  const { workspaceId } = useReach();
-  const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
-  return (
-    <Shown resource={resource} lines={3}>
-      {({ request: sent }) => (
-        <>
-          <JsonView
-            value={[
-              `${sent.method} ${sent.url}`,
-              ...Object.entries(sent.headers).map(([name, value]) => `${name}: ${value}`),
-            ].join('\n')}
-            label="Request line and headers that were sent"
-          />
-          <JsonView value={sent.body} label={`Body that was sent, ${sent.size_bytes} bytes`} />
-          <p>
-            <CopyButton text={curlOfRequest(sent)} label="Copy the request as curl" />
-          </p>
-        </>
-      )}
-    </Shown>
   );
 }
 

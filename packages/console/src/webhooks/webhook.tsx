@@ -21,6 +21,7 @@ import type { Webhook } from './configuration.ts';
 import { Deliveries } from '../deliveries/deliveries.tsx';
 import { DELIVERY_QUERY } from '../deliveries/delivery-filters.tsx';
 import { SELECTED } from '../deliveries/selected-deliveries.tsx';
+import { VERIFY_LANGUAGES } from '../deliveries/verify-samples.ts';
 import { Replays } from './replays.tsx';
 import { PortalForm } from './portal-form.tsx';
 import { SigningSecrets } from './signing-secrets.tsx';
@@ -37,6 +38,7 @@ export const webhookRoute: Route = {
     delivery: /^[1-9]\d{0,15}$/,
     attempt: /^[1-9]\d{0,9}$/,
     selected: SELECTED,
+    verify: Object.keys(VERIFY_LANGUAGES),
   },
   screen: ({ place: { params, query } }) => (
     <WebhookView key={params['id']} id={params['id'] ?? ''} query={query} />

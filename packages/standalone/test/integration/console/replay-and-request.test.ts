@@ -62,6 +62,11 @@ test('an attempt shows the request as the receiver got it, without the secrets',
   expect(got['x-own']).toBe('a secret of the receiver');
   expect(head).toContain('x-own: (set by you; not shown)');
   expect(await page.content()).not.toContain('a secret of the receiver');
+  await page.getByRole('button', { name: 'Python', exact: true }).click();
+  const code = page.getByRole('region', { name: 'Code that verifies the signature' });
+  await code.getByText('hmac.compare_digest').waitFor();
+  await page.reload();
+  await code.getByText('hmac.compare_digest').waitFor();
   await page.context().close();
 });
 

@@ -1,0 +1,78 @@
+/** The request of an attempt, and code for its receiver that verifies the signature. */
+import { useResource } from '../client/resource.ts';
+import { useReach } from '../client/session.ts';
+import { CopyButton } from '../parts/copy-button.tsx';
+import { JsonView } from '../parts/json-view.tsx';
+import { Shown } from '../parts/states.tsx';
+import { useSetQuery } from '../routing/router.tsx';
+import { curlOfRequest, type SentRequest } from './request-curl.ts';
+import { VERIFY_LANGUAGES, VERIFY_SAMPLES } from './verify-samples.ts';
+
+/** The request: the head, and the body byte for byte. */
+export function RequestView({
+  path,
+  language,
+}: {
+  readonly path: string;
+  /** Of the sample that verifies its signature. Absent: none is shown. */
+  readonly language: string | undefined;
+}) {
+  const { workspaceId } = useReach();
+  const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
+  return (
+    <Shown resource={resource} lines={3}>
+      {({ request: sent }) => (
+        <>
+          <JsonView
+            value={[
+              `${sent.method} ${sent.url}`,
+              ...Object.entries(sent.headers).map(([name, value]) => `${name}: ${value}`),
+            ].join('\n')}
+            label="Request line and headers that were sent"
+          />
+          <JsonView value={sent.body} label={`Body that was sent, ${sent.size_bytes} bytes`} />
+          <p>
+            <CopyButton text={curlOfRequest(sent)} label="Copy the request as curl" />
+          </p>
+          {'x-svc-signature' in sent.headers && <VerifySample language={language} />}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function VerifySample({ language }: { readonly language: string | undefined }) {
+  const setQuery = useSetQuery();
+  const sample = Object.entries(VERIFY_SAMPLES).find(([id]) => id === language)?.[1];
+  return (
+    <>
+      <div className="tabs" role="group" aria-label="Verify its signature in">
+        <span>Verify its signature in</span>
+        {Object.entries(VERIFY_LANGUAGES).map(([id, name]) => (
+          <button
+            key={id}
+            type="button"
+            aria-pressed={id === language}
+            onClick={() => setQuery({ verify: id === language ? undefined : id })}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      {sample !== undefined && (
+        <div className="json">
+          <div className="row">
+            <span>With the secret of the webhook, from the environment of your receiver</span>
+            <span className="grow" />
+            <CopyButton text={sample} label="Copy the code">
+              Copy
+            </CopyButton>
+          </div>
+          <pre tabIndex={0} role="region" aria-label="Code that verifies the signature">
+            {sample}
+          </pre>
+        </div>
+      )}
+    </>
+  );
+}
