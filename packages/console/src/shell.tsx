@@ -1,4 +1,4 @@
-/** Frame of every screen: the menu, the workspace, the zone of times, the keys. */
+/** Frame of every screen: the menu, the bar above, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
 import {
   type Capability,
@@ -8,12 +8,13 @@ import {
   useSession,
 } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
-import { changeTheme, currentTheme } from './parts/preferences.ts';
 import { Empty, Gathered } from './parts/states.tsx';
 import { KeyList, Palette } from './parts/palette.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';
+import { ZoneContext } from './parts/time.tsx';
 import { useKeys } from './parts/use-keys.ts';
-import { Link, type Route, Router, useRouting, useSetQuery } from './routing/router.tsx';
+import { Bar } from './bar.tsx';
+import { Link, type Route, Router, useRouting } from './routing/router.tsx';
 import { deviceRoute } from './account/device.tsx';
 import { auditRoute } from './account/audit.tsx';
 import { auditEntryRoute } from './account/audit-entry.tsx';
@@ -171,29 +172,33 @@ function SignedIn({
   return (
     <SessionContext.Provider value={state}>
       <ReachContext.Provider value={reach}>
-        <a className="skip" href="#screen">
-          Skip to the screen
-        </a>
-        <div className="shell">
-          <Menu />
-          <Bar onPalette={() => setShown('palette')} />
-          <main id="screen" tabIndex={-1}>
-            {workspaceId === undefined && !OF_ACCOUNT.has(route) ? (
-              <Empty title="You are in no workspace">
-                <p>
-                  {session.session.way === 'token'
-                    ? `A token of a ${session.user.role} opens the account alone: its billing and its settings.`
-                    : `Ask an account_admin of ${session.account.name} to add you to one.`}
-                </p>
-              </Empty>
-            ) : (
-              <Screen />
-            )}
-          </main>
-        </div>
-        {shown === 'palette' && <Palette onClose={() => setShown(undefined)} />}
-        {shown === 'keys' && <KeyList onClose={() => setShown(undefined)} />}
-        <Announcer />
+        <ZoneContext.Provider
+          value={place.query['tz'] === 'account' ? session.account.timezone : undefined}
+        >
+          <a className="skip" href="#screen">
+            Skip to the screen
+          </a>
+          <div className="shell">
+            <Menu />
+            <Bar onPalette={() => setShown('palette')} />
+            <main id="screen" tabIndex={-1}>
+              {workspaceId === undefined && !OF_ACCOUNT.has(route) ? (
+                <Empty title="You are in no workspace">
+                  <p>
+                    {session.session.way === 'token'
+                      ? `A token of a ${session.user.role} opens the account alone: its billing and its settings.`
+                      : `Ask an account_admin of ${session.account.name} to add you to one.`}
+                  </p>
+                </Empty>
+              ) : (
+                <Screen />
+              )}
+            </main>
+          </div>
+          {shown === 'palette' && <Palette onClose={() => setShown(undefined)} />}
+          {shown === 'keys' && <KeyList onClose={() => setShown(undefined)} />}
+          <Announcer />
+        </ZoneContext.Provider>
       </ReachContext.Provider>
     </SessionContext.Provider>
   );
@@ -223,58 +228,6 @@ function Menu() {
         })}
       </ul>
     </nav>
-  );
-}
-
-function Bar({ onPalette }: { readonly onPalette: () => void }) {
-  const { workspaces, workspaceId, user, session, signOut } = useSession();
-  const { place } = useRouting();
-  const setQuery = useSetQuery();
-  const [theme, setTheme] = useState(currentTheme);
-  const isLocal = place.query['tz'] === 'local';
-  return (
-    <header className="bar">
-      {workspaces.length > 1 ? (
-        <select
-          aria-label="Workspace"
-          value={String(workspaceId)}
-          onChange={(event) => setQuery({ workspace: event.currentTarget.value }, false)}
-        >
-          {workspaces.map(({ id, name }) => (
-            <option key={id} value={String(id)}>
-              {name}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <span className="workspace">{workspaces[0]?.name}</span>
-      )}
-      <span className="grow" />
-      <button type="button" onClick={onPalette} className="go">
-        Go to … <kbd>Ctrl K</kbd>
-      </button>
-      <button
-        type="button"
-        onClick={() => setQuery({ tz: isLocal ? undefined : 'local' })}
-        aria-label={`Times are ${isLocal ? 'local' : 'UTC'}; change`}
-      >
-        {isLocal ? 'Local' : 'UTC'}
-      </button>
-      <button
-        type="button"
-        onClick={() => setTheme(changeTheme())}
-        aria-label={`Theme: ${theme} (change)`}
-        title={`Theme: ${theme}`}
-      >
-        <span className={`theme ${theme}`} aria-hidden="true" />
-      </button>
-      <span className="user" title={user.role}>
-        {session.way === 'demo' ? 'Demo' : user.email}
-      </span>
-      <button type="button" onClick={signOut}>
-        Sign out
-      </button>
-    </header>
   );
 }
 

@@ -49,6 +49,7 @@ export function DeliveryDetail({
         </ActionButton>
         <button
           type="button"
+          data-close=""
           onClick={() => setQuery({ delivery: undefined, attempt: undefined }, false)}
         >
           Close

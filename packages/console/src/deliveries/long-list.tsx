@@ -71,7 +71,7 @@ export function LongList({
           {rowCount < top && ' (the latest; filter to see older ones)'}
         </p>
         {newest > top && (
-          <button type="button" onClick={() => setTop(newest)}>
+          <button type="button" data-newer="" onClick={() => setTop(newest)}>
             {countText(newest - top)} newer
           </button>
         )}

@@ -16,7 +16,7 @@ export function PageButtons({
   return (
     <div className="actions">
       {start !== undefined && (
-        <button type="button" onClick={() => onStart(undefined)}>
+        <button type="button" data-newer="" onClick={() => onStart(undefined)}>
           {first}
         </button>
       )}

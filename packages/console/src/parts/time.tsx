@@ -4,12 +4,18 @@
  */
 import { createContext, useContext, useEffect, useState } from 'react';
 import { useRouting } from '../routing/router.tsx';
-import { instantText } from '../sentences/time-text.ts';
+import { type InstantForm, instantText } from '../sentences/time-text.ts';
 
-export const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
+const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
 
-/** The only zone of the times within; undefined if the address decides. */
+/** The only zone of the times within; undefined if they are in UTC or local, by the address. */
 export const ZoneContext = createContext<string | undefined>(undefined);
+
+/** For times in a sentence. */
+export function useZone(): Pick<InstantForm, 'isLocal' | 'zone'> {
+  const zone = useContext(ZoneContext);
+  return { zone, isLocal: useIsLocal() };
+}
 
 /** The present time, which moves on by itself. */
 export function useNow(intervalMs = 1_000): number {
@@ -32,8 +38,7 @@ export function Time({
   /** Without the day. */
   readonly isShort?: boolean;
 }) {
-  const zone = useContext(ZoneContext);
-  const isLocal = useIsLocal();
+  const { zone, isLocal } = useZone();
   const text = instantText(atMs, { isLocal, zone, isWhole });
   const iso = new Date(atMs).toISOString();
   return (

@@ -4,7 +4,7 @@
  */
 import { useEffect } from 'react';
 import { areKeysOn } from './preferences.ts';
-import { linkTo, readQuery, writeQuery } from '../routing/location.ts';
+import { linkTo, readQuery } from '../routing/location.ts';
 import { navigate } from '../routing/router.tsx';
 
 export const KEYS = [
@@ -21,8 +21,10 @@ export const KEYS = [
   ['g f', 'Fleet'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
+  ['Esc', 'Close the open row, or go up to the list'],
+  ['.', 'Newer rows'],
   ['/', 'First filter'],
-  ['t', 'Times in UTC or local'],
+  ['t', 'Times in UTC, local, or of the account'],
   ['?', 'This list'],
 ] as const;
 
@@ -51,6 +53,7 @@ export function useKeys(show: (what: 'palette' | 'keys') => void): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (document.querySelector('dialog[open]')) return;
       if (!areKeysOn()) return;
       const isSecond = performance.now() - goneToAtMs < SECOND_KEY_MS;
       goneToAtMs = -Infinity;
@@ -58,7 +61,9 @@ export function useKeys(show: (what: 'palette' | 'keys') => void): void {
       if (screen !== undefined) navigate(linkTo(screen, readQuery(location.search, {})));
       else if (event.key === 'g') goneToAtMs = performance.now();
       else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1);
-      else if (event.key === 't') toggleZone();
+      else if (event.key === 't') press('[data-zone]');
+      else if (event.key === '.') press('[data-newer]');
+      else if (event.key === 'Escape') press('[data-close]', OPEN_ROW, 'main .above a');
       else if (event.key === '?') show('keys');
       else if (event.key === '/') {
         const filter = document.querySelector<HTMLElement>('[data-filter]');
@@ -84,11 +89,12 @@ function moveRow(step: 1 | -1): void {
   next?.focus();
 }
 
-function toggleZone(): void {
-  const given = Object.fromEntries(new URLSearchParams(location.search));
-  const { tz, ...rest } = given;
-  navigate(
-    `${location.pathname}${writeQuery(tz === 'local' ? rest : { ...rest, tz: 'local' })}`,
-    true,
-  );
+const OPEN_ROW = 'main [data-row][aria-expanded="true"]';
+
+/** The first of these that the screen has. */
+function press(...selectors: readonly string[]): void {
+  for (const selector of selectors) {
+    const found = document.querySelector<HTMLElement>(selector);
+    if (found) return found.click();
+  }
 }

@@ -11,8 +11,8 @@ export type QueryRules = Readonly<Record<string, QueryRule>>;
 
 /** Parameters that all screens have, and links keep. */
 const COMMON_QUERY = {
-  /** Times in UTC unless it is `local`. */
-  tz: ['local'],
+  /** Times in UTC, unless it is the zone of this machine or of the account. */
+  tz: ['local', 'account'],
   /** The workspace, if it is not the user's first. */
   workspace: /^[1-9]\d{0,9}$/,
 } satisfies QueryRules;

@@ -1,5 +1,5 @@
 /** State of a webhook's deliveries in one sentence, with advice. Pure. */
-import { ageText, durationText, instantText } from './time-text.ts';
+import { ageText, durationText, type InstantForm, instantText } from './time-text.ts';
 
 /** `GET /v1/reporting_webhooks/{id}/state`; times are Unix seconds. */
 export interface LaneState {
@@ -31,7 +31,7 @@ export interface LaneSentence {
 export function laneSentence(
   lane: LaneState,
   nowMs: number,
-  zone: { readonly isLocal?: boolean } = {},
+  zone: Pick<InstantForm, 'isLocal' | 'zone'> = {},
 ): LaneSentence {
   const at = (seconds: number): string => instantText(seconds * 1000, { ...zone, isWhole: true });
   const { head, unfinished_count: count } = lane;

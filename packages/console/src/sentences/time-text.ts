@@ -22,10 +22,16 @@ export function instantText(
   return `${text} ${isUtc ? 'UTC' : offsetText(offsetMinutes)}`;
 }
 
+/** By their zones: making one takes longer than the text of a row. */
+const forms = new Map<string, Intl.DateTimeFormat>();
+
 /** Minutes east of UTC; 0 for a zone that this browser does not know. */
 function offsetOf(zone: string, atMs: number): number {
   try {
-    const form = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+    const form =
+      forms.get(zone) ??
+      new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+    forms.set(zone, form);
     const name = form.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
     const [, sign = '+', hours = '0', minutes = '0'] = /^GMT([+-])(\d\d):(\d\d)/.exec(name) ?? [];
     return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));

@@ -9,7 +9,7 @@ import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Shown } from '../parts/states.tsx';
-import { useIsLocal, useNow } from '../parts/time.tsx';
+import { useNow, useZone } from '../parts/time.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
@@ -183,7 +183,7 @@ function LaneCard({
   readonly base: string;
   readonly onChanged: () => void;
 }) {
-  const sentence = laneSentence(state, useNow(), { isLocal: useIsLocal() });
+  const sentence = laneSentence(state, useNow(), useZone());
   // As it was when the question was opened: another delivery may block the others meanwhile, and is not skipped by it.
   const [asked, setAsked] = useState<{ readonly sequence: number; readonly behind: number }>();
   const { head } = state;

@@ -4,7 +4,7 @@ import { MadeList } from '../lists/made-list.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
-import { useIsLocal, useNow } from '../parts/time.tsx';
+import { useNow, useZone } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
 import { FIRST_WEBHOOK } from '../sentences/snippets.ts';
@@ -108,7 +108,7 @@ const isPublished = (type: string): boolean => type === 'message' || type === '*
 
 function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
   const nowMs = useNow();
-  const isLocal = useIsLocal();
+  const zone = useZone();
   const { state } = webhook;
   return (
     <tr>
@@ -121,7 +121,7 @@ function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
       <td>
         <Badge state={state.state} text={state.state === 'disabled' ? 'paused' : state.state} />
       </td>
-      <td>{visibleText(laneSentence(state, nowMs, { isLocal }).text)}</td>
+      <td>{visibleText(laneSentence(state, nowMs, zone).text)}</td>
       <td className="clip">
         <code>{visibleText(webhook.endpoint)}</code>
       </td>

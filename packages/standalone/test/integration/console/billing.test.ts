@@ -43,6 +43,17 @@ test('times of billing are in the zone of the account, for a viewer elsewhere', 
   await page.getByText('in the zone of the account, Asia/Kolkata').waitFor();
   const period = page.getByRole('table').filter({ hasText: 'profiles' }).locator('caption time');
   expect(await period.first().innerText()).toMatch(/ \+05:30$/);
+  // Other screens have that zone by the button of the frame.
+  await page.goto(`${world.url}/settings?tz=local`);
+  const time = page.locator('main time').first();
+  await time.waitFor();
+  expect(await time.innerText()).toMatch(/ -0[78]:00$/);
+  await page.getByRole('button', { name: 'Times are local; change' }).click();
+  await page.waitForURL(({ searchParams }) => searchParams.get('tz') === 'account');
+  expect(await time.innerText()).toMatch(/ \+05:30$/);
+  await page.keyboard.press('t');
+  await page.waitForURL(({ searchParams }) => !searchParams.has('tz'));
+  expect(await time.innerText()).toMatch(/ UTC$/);
   await page.context().close();
   await setZone('Etc/UTC');
 });

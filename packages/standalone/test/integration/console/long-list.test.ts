@@ -155,6 +155,36 @@ test('the last hour is a filter of the address, and its copied link has times in
   await page.context().close();
 });
 
+test('a point shows newer rows, and Escape closes the open one and then leads up', async () => {
+  const { database } = world.fleet;
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${webhookId}`);
+  const newest = list(page).getByRole('button', { name: String(COUNT), exact: true });
+  await newest.waitFor();
+  await sql`
+    with log as (
+      insert into delivery_log (environment_id, webhook_id, sequence, occurred_at, event_id, event_type, body)
+      values (${DEMO.environmentId}, ${webhookId}, ${COUNT + 1}, now(), 'newer', 'customer_subscribed', '{}')
+    ), attempts as (
+      insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, status, outcome)
+      values (${DEMO.environmentId}, ${webhookId}, ${COUNT + 1}, 1, 5, now(), 200, 'delivered')
+    )
+    update lanes set last_sequence = ${COUNT + 1}, cursor_sequence = ${COUNT + 1}, attempted_sequence = ${COUNT + 1}
+     where environment_id = ${DEMO.environmentId} and webhook_id = ${webhookId}`.execute(database);
+  await page.getByRole('button', { name: '1 newer', exact: true }).waitFor();
+  await page.keyboard.press('.');
+  const added = list(page).getByRole('button', { name: String(COUNT + 1), exact: true });
+  await added.click();
+  const open = page.getByRole('heading', { name: `Delivery ${COUNT + 1}` });
+  await open.waitFor();
+  await page.keyboard.press('Escape');
+  await open.waitFor({ state: 'detached' });
+  expect(new URL(page.url()).pathname).toBe(`/webhooks/${webhookId}`);
+  await page.keyboard.press('Escape');
+  await page.waitForURL(`${world.url}/webhooks`);
+  await page.context().close();
+});
+
 test('applied operations, refused calls and deliveries are counted, in words and in a table', async () => {
   const receiver = await startReceiver();
   receiver.answer.status = 200;
