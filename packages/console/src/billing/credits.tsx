@@ -1,23 +1,26 @@
 /** Every move of credits, newest first, each with the balance after it. */
+import { useState } from 'react';
+import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { Refusal } from '../forms/form-end.tsx';
+import { useWork } from '../forms/use-work.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { AccountZone, ZoneLead } from './account-zone.tsx';
+import { type LedgerEntry, ledgerCsv } from './ledger-csv.ts';
 
-interface Entry {
-  readonly entry_id: number;
-  readonly reason: string;
-  readonly pool: string;
-  readonly from: string;
-  readonly to: string;
-  readonly amount: number;
-  readonly available_after: number;
-  readonly created_at: string;
+interface Answer {
+  readonly entries: readonly LedgerEntry[];
+  readonly next: string;
 }
+
+/** A minute's calls of a session are bounded. */
+const FILE_PAGES_MAX = 50;
+const FILE_PAGE_COUNT = 200;
 
 const TYPES = ['llm', 'builder', 'inbox_previews'] as const;
 
@@ -41,7 +44,7 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
     limit: '50',
     ...(start !== undefined && { start }),
   });
-  const resource = useResource<{ entries: readonly Entry[]; next: string }>(
+  const resource = useResource<Answer>(
     `/v1/accounts/${account.id}/billing/credits/ledger?${asked.toString()}`,
   );
   return (
@@ -105,10 +108,51 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
                 next={next}
                 onStart={(to) => setQuery({ start: to }, false)}
               />
+              <LedgerFile key={type} type={type} />
             </>
           )
         }
       </Shown>
     </>
+  );
+}
+
+/** All moves of one type as CSV, read page by page when the user asks for them. */
+function LedgerFile({ type }: { readonly type: string }) {
+  const { account } = useSession();
+  const [file, setFile] = useState<{ url: string; count: number; isCut: boolean }>();
+  const { isRunning, problem, run } = useWork();
+  const make = (): void =>
+    void run(async () => {
+      const entries: LedgerEntry[] = [];
+      let next = '';
+      for (let page = 0; page === 0 || (next !== '' && page < FILE_PAGES_MAX); page++) {
+        const asked = new URLSearchParams({
+          credit_type: type,
+          limit: String(FILE_PAGE_COUNT),
+          ...(next !== '' && { start: next }),
+        });
+        const answer = await request<Answer>(
+          `/v1/accounts/${account.id}/billing/credits/ledger?${asked.toString()}`,
+        );
+        entries.push(...answer.entries);
+        ({ next } = answer);
+      }
+      const blob = new Blob([ledgerCsv(entries)], { type: 'text/csv' });
+      setFile({ url: URL.createObjectURL(blob), count: entries.length, isCut: next !== '' });
+    });
+  return (
+    <div className="actions">
+      <button type="button" disabled={isRunning} onClick={make}>
+        Make a CSV of all moves
+      </button>
+      {file && (
+        <a href={file.url} download={`credits-${type}.csv`}>
+          Download {file.isCut && 'the latest '}
+          {countText(file.count)} moves
+        </a>
+      )}
+      <Refusal problem={problem} />
+    </div>
   );
 }

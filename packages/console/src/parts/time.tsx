@@ -4,7 +4,7 @@
  */
 import { createContext, useContext, useEffect, useState } from 'react';
 import { useRouting } from '../routing/router.tsx';
-import { type InstantForm, instantText } from '../sentences/time-text.ts';
+import { instantText } from '../sentences/time-text.ts';
 
 const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
 
@@ -12,7 +12,7 @@ const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
 export const ZoneContext = createContext<string | undefined>(undefined);
 
 /** For times in a sentence. */
-export function useZone(): Pick<InstantForm, 'isLocal' | 'zone'> {
+export function useZone(): { readonly isLocal: boolean; readonly zone: string | undefined } {
   const zone = useContext(ZoneContext);
   return { zone, isLocal: useIsLocal() };
 }

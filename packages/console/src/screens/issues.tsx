@@ -3,11 +3,13 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Badge } from '../parts/badge.tsx';
+import { CopyButton } from '../parts/copy-button.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
 import { JsonView } from '../parts/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { sampleOf } from '../sentences/code-samples.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
 interface Issue {
@@ -117,6 +119,17 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
   );
 }
 
+/** The call that lists the issue, of every day. */
+function curlOf({ code, source, field }: Issue): string {
+  const asked = new URLSearchParams({ code, source, ...(field !== null && { field }) });
+  return sampleOf('curl', {
+    method: 'GET',
+    url: `${location.origin}/v1/ingestion_issues?${asked.toString()}`,
+    auth: 'bearer',
+    variable: 'SLUICE_KEY',
+  });
+}
+
 const keyOf = ({ day, code, source, field }: Issue): string =>
   [day, code, source, field ?? ''].join(' ');
 
@@ -187,6 +200,9 @@ function IssueTable({
                   {issue.sample !== null && (
                     <JsonView value={issue.sample} label="The start of the latest value" />
                   )}
+                  <p>
+                    <CopyButton text={curlOf(issue)} label="Copy as curl" />
+                  </p>
                 </td>
               </tr>
             ),

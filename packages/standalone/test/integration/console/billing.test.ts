@@ -1,4 +1,5 @@
 /** The next charge and its reasons, in the console. */
+import { readFile } from 'node:fs/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -23,6 +24,19 @@ test('billing shows the plan, its usage and the purchases, and each number leads
   await page.getByRole('link', { name: 'llm' }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Credits' }).waitFor();
+  await page.getByRole('button', { name: 'Make a CSV of all moves' }).click();
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: /^Download \d+ moves$/ }).click(),
+  ]);
+  const [head, ...moves] = (await readFile(await download.path(), 'utf8')).trimEnd().split('\r\n');
+  expect(head).toMatch(/^entry_id,created_at,reason,/);
+  const answer = await fetch(
+    `${world.url}/v1/accounts/${DEMO.accountId}/billing/credits/ledger?credit_type=llm&limit=200`,
+    { headers: { authorization: `Bearer ${DEMO.accountToken}` } },
+  );
+  const { entries } = (await answer.json()) as { readonly entries: readonly object[] };
+  expect(moves).toHaveLength(entries.length);
   await page.getByRole('button', { name: 'builder' }).click();
   await expect.poll(() => new URL(page.url()).searchParams.get('type'), WAIT).toBe('builder');
   await page.goto(`${world.url}/billing/usage?by=week`);

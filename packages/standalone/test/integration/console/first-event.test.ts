@@ -16,6 +16,25 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
+test('an issue is copied as a call that shows it', async () => {
+  const page = await world.demoPage();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await world.send('/v1/track', { event: 'nobody' }, false);
+  await page.goto(`${world.url}/issues`);
+  const row = page.locator('main button[data-row]').first();
+  const code = (await row.textContent())!;
+  await row.click();
+  await page.getByRole('button', { name: 'Copy as curl' }).click();
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await expect.poll(copied, WAIT).toContain('/v1/ingestion_issues?');
+  const call = await copied();
+  const env = { ...process.env, SLUICE_KEY: DEMO.appKey };
+  const { stdout } = spawnSync('sh', ['-c', `${call} -sS`], { env, encoding: 'utf8' });
+  const shown = JSON.parse(stdout) as { ingestion_issues: { code: string }[] };
+  expect(shown.ingestion_issues.map((each) => each.code)).toEqual([code]);
+  await page.context().close();
+});
+
 test('the sample of the first page is pasted, and the page shows its event and its trace', async () => {
   const page = await world.demoPage();
   await page.getByRole('link', { name: 'Start', exact: true }).click();
