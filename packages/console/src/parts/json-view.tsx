@@ -22,6 +22,7 @@ export function JsonView({
 }) {
   const [isRaw, setIsRaw] = useState(false);
   const [isByPath, setIsByPath] = useState(false);
+  const [isWrapped, setIsWrapped] = useState(false);
   const { raw, pretty, parsed } = useMemo(() => textsOf(value), [value]);
   const text = isRaw ? raw : pretty;
   return (
@@ -32,6 +33,17 @@ export function JsonView({
         {raw !== pretty && (
           <button type="button" className="small" onClick={() => setIsRaw(!isRaw)}>
             {isRaw ? 'Pretty' : 'Raw'}
+          </button>
+        )}
+        {!isByPath && (
+          <button
+            type="button"
+            className="small"
+            aria-pressed={isWrapped}
+            aria-label={`Wrap the lines of ${label}`}
+            onClick={() => setIsWrapped(!isWrapped)}
+          >
+            Wrap
           </button>
         )}
         {typeof parsed === 'object' && parsed !== null && (
@@ -52,7 +64,12 @@ export function JsonView({
       {isByPath ? (
         <Paths value={parsed} label={label} />
       ) : (
-        <pre tabIndex={0} role="region" aria-label={label}>
+        <pre
+          tabIndex={0}
+          role="region"
+          aria-label={label}
+          className={isWrapped ? 'wrapped' : undefined}
+        >
           {visibleText(text)}
         </pre>
       )}

@@ -62,6 +62,10 @@ test('an attempt shows the request as the receiver got it, without the secrets',
   expect(got['x-own']).toBe('a secret of the receiver');
   expect(head).toContain('x-own: (set by you; not shown)');
   expect(await page.content()).not.toContain('a secret of the receiver');
+  const isCut = () => body.evaluate((element) => element.scrollWidth > element.clientWidth);
+  expect(await isCut()).toBe(true);
+  await page.getByRole('button', { name: /^Wrap the lines of Body that was sent/ }).click();
+  await expect.poll(isCut, WAIT).toBe(false);
   await page.getByRole('button', { name: 'Python', exact: true }).click();
   const code = page.getByRole('region', { name: 'Code that verifies the signature' });
   await code.getByText('hmac.compare_digest').waitFor();
