@@ -1,4 +1,6 @@
-/** Whether the user has done something since the last request: a request without it is made by the page itself. */
+/**
+ * Inputs of the user since the last request. A request without an input before it is made by the page itself.
+ */
 
 /** Clicks come without a pointer from a screen reader or from speech. */
 const INPUTS = ['pointerdown', 'keydown', 'click', 'wheel', 'input'] as const;

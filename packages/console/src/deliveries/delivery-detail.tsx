@@ -23,7 +23,7 @@ export function DeliveryDetail({
   readonly delivery: Delivery;
   /** The attempt that is shown. Absent: the last. */
   readonly attempt: string | undefined;
-  /** Of the sample that verifies its signature. Absent: none is shown. */
+  /** Of the sample that verifies its signature. Absent: the samples are closed. */
   readonly language: string | undefined;
   readonly onChanged: () => void;
 }) {

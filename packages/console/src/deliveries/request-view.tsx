@@ -1,4 +1,4 @@
-/** The request of an attempt, and code for its receiver that verifies the signature. */
+/** The request of an attempt, and code that verifies its signature. */
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
@@ -14,7 +14,7 @@ export function RequestView({
   language,
 }: {
   readonly path: string;
-  /** Of the sample that verifies its signature. Absent: none is shown. */
+  /** Of the sample that verifies its signature. Absent: the samples are closed. */
   readonly language: string | undefined;
 }) {
   const { workspaceId } = useReach();

@@ -1,4 +1,4 @@
-/** Selected rows of a list of deliveries, kept in the address, and the button that sends them again. */
+/** Selected deliveries, which the address keeps, and their button. */
 import { createContext, type ReactNode, useContext, useEffect, useRef } from 'react';
 import { RequestFailed } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
@@ -32,7 +32,7 @@ export function SelectedDeliveries({
 }: {
   /** `/v1/reporting_webhooks/1` */
   readonly base: string;
-  /** As {@link SELECTED} has them. Absent: none is. */
+  /** As {@link SELECTED} has them. Absent: the selection is empty. */
   readonly selected: string | undefined;
   readonly onSent: () => void;
   readonly children: ReactNode;
@@ -87,7 +87,7 @@ export function SelectedDeliveries({
   );
 }
 
-/** Selects the delivery of a row; nothing in a list without a selection. */
+/** Selects the delivery of a row, in a list that has a selection. */
 export function SelectBox({ delivery: { sequence, state } }: { readonly delivery: Delivery }) {
   const selection = useContext(SelectionContext);
   if (!selection) return null;

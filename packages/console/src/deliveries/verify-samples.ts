@@ -1,6 +1,6 @@
 /**
- * Code that verifies the signature of a delivery, to be pasted into a receiver. The rule is the one of
- * `packages/verify`, whose files also give the reason of a refusal. Pure.
+ * Code for receivers that verifies the signature of a delivery. The rule is the one of `packages/verify`, whose files
+ * also give the reason of a refusal. Pure.
  */
 
 /** The names that are shown, by their ids in the address. */
@@ -12,7 +12,7 @@ export type VerifyLanguage = keyof typeof VERIFY_LANGUAGES;
 export const VERIFY_SAMPLES: Readonly<Record<VerifyLanguage, string>> = {
   node: `import { createHmac, timingSafeEqual } from 'node:crypto';
 
-// body: as it came, before a parser reads it. headers: request.headers
+// The raw body, before a parser reads it, and request.headers.
 export function verify(body, headers, secret) {
   const timestamp = headers['x-svc-timestamp'] ?? '';
   if (!secret || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= 300)) return false;
@@ -25,8 +25,9 @@ export function verify(body, headers, secret) {
 }`,
   python: `import hashlib, hmac, time
 
-# body: bytes, as they came. headers: request.headers
 def verify(body, headers, secret):
+    """Takes the raw body as bytes, and request.headers."""
+
     timestamp = headers.get("x-svc-timestamp") or ""
     if not secret or not timestamp.isdecimal() or abs(time.time() - int(timestamp)) > 300:
         return False
@@ -35,7 +36,7 @@ def verify(body, headers, secret):
     # Two signatures while the secret is changed.
     given = [headers.get(name) or "" for name in ("x-svc-signature", "x-svc-signature-next")]
     return any(hmac.compare_digest(expected, each.encode()) for each in given)`,
-  go: `// body: as it came. Imports crypto/hmac, crypto/sha256, encoding/hex, net/http, strconv, time.
+  go: `// Takes the raw body. Imports crypto/hmac, crypto/sha256, encoding/hex, net/http, strconv, time.
 func verify(body []byte, header http.Header, secret string) bool {
 	timestamp := header.Get("x-svc-timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -56,7 +57,7 @@ func verify(body []byte, header http.Header, secret string) bool {
 }`,
   ruby: `require "openssl"
 
-# body: as it came. headers: names in lower case
+# The raw body, and headers with names in lower case.
 def verify(body, headers, secret)
   timestamp = headers["x-svc-timestamp"].to_s
   return false if secret.to_s.empty? || (Time.now.to_i - timestamp.to_i).abs > 300

@@ -19,7 +19,7 @@ export function useHeldDialog(isHeld: boolean): void {
   }, [hold, isHeld]);
 }
 
-/** The browser closes a dialog at the second Escape although `cancel` is refused; a refused key closes nothing. */
+/** The browser closes a dialog at the second Escape although `cancel` is refused. With the key refused it stays open. */
 export const refuseEscape = (event: KeyboardEvent): void => {
   if (event.key === 'Escape') event.preventDefault();
 };

@@ -137,7 +137,7 @@ function ImportRow({ row, onChanged }: { readonly row: Import; readonly onChange
   );
 }
 
-/** Nothing for an import that has ended. */
+/** A button while the import goes on. */
 export function CancelImport({
   row,
   onChanged,

@@ -1,4 +1,4 @@
-/** Range of a list of deliveries, for its read and for a link. */
+/** Range of a list of deliveries, and of a link to it. */
 import { expect, test } from 'vitest';
 import { linkedQuery, withTimes } from '../../src/deliveries/delivery-range.ts';
 

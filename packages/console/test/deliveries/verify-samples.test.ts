@@ -1,4 +1,4 @@
-/** The samples for receivers, run in their languages on genuine and on wrong requests. */
+/** The samples for receivers, run on genuine and on wrong requests. */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -43,7 +43,7 @@ const CASES = [
   },
 ];
 
-/** Of each language: the file, what stands around the sample in it, and the command that runs it. */
+/** The file of each language, the code around the sample, and the command that runs it. */
 const PROGRAMS: Readonly<
   Record<VerifyLanguage, { file: string; before?: string; after: string; command: string[] }>
 > = {
