@@ -238,6 +238,30 @@ describe('work is bounded', () => {
     expect(check({ uniqueItems: true }, items)).toEqual({ outcome: 'too_complex' });
   });
 
+  // Equal entries cost no budget: the schemas of one message kept intake busy for ten seconds.
+  test('of a list that is read again for each schema, which stops at an entry that repeats another', () => {
+    let readCount = 0;
+    const items = new Proxy(Array<Json>(32_000).fill(0), {
+      get(list, key) {
+        if (/^\d/.test(String(key))) readCount++;
+        return Reflect.get(list, key) as unknown;
+      },
+    });
+    expect(check({ uniqueItems: true }, items)).toMatchObject({ outcome: 'invalid' });
+    expect(readCount).toBeLessThan(10);
+    const all = Array<Json>(100).fill({ $ref: '#/$defs/d1' });
+    const $defs = { d0: { allOf: all }, d1: { uniqueItems: true } };
+    const schema = { allOf: Array<Json>(100).fill({ $ref: '#/$defs/d0' }), $defs };
+    expect(check(schema, items)).toEqual({ outcome: 'too_complex' });
+  });
+
+  test('enough for a list of 4,000 ids that differ', () => {
+    const ids = Array.from({ length: 4_000 }, (_, index) => String(index).padStart(12, 'id'));
+    expect(check({ uniqueItems: true, items: { type: 'string' } }, ids)).toEqual({
+      outcome: 'valid',
+    });
+  });
+
   const LONG_TEXT = 'a'.repeat(60_000);
   const manyNames = (count: number): string[] => Array.from({ length: count }, () => 'b');
   const manyMembers = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, at]));
