@@ -49,14 +49,20 @@ export function createAccept(
     // Counted until Postgres lets go of it, not until the caller has: it holds its place in the pool.
     return workspacesOf(deps, lookup, submission).finally(() => lookupCount--);
   };
-  const lookUpUntilKnown = async (submission: Submission): Promise<readonly number[]> => {
+  const lookUpUntilKnown = async (
+    submission: Submission,
+    isOver: () => boolean,
+  ): Promise<readonly number[]> => {
     let found = await lookUp(submission);
     if (found.length > 0 || waitingCount >= WAITING_COUNT_MAX) return found;
     waitingCount++;
     try {
       for (const afterMs of LOOKS_AGAIN_AFTER_MS) {
         await lookup.pause(afterMs);
-        if (lookupCount < LOOKUP_COUNT_MAX) found = await lookUp(submission);
+        if (isOver()) break;
+        // Without a look the delivery is not known to be unknown.
+        if (lookupCount >= LOOKUP_COUNT_MAX) throw new Error('too many look-ups');
+        found = await lookUp(submission);
         if (found.length > 0) break;
       }
       return found;
@@ -81,7 +87,7 @@ export function createAccept(
       answer(OVERLOADED);
       return;
     }
-    withinDeadline(lookUpUntilKnown(submission))
+    withinDeadline((isOver) => lookUpUntilKnown(submission, isOver))
       .then((environmentIds) => settle(deps, submission, environmentIds, answer))
       .catch(() => answer(OVERLOADED));
   };
@@ -165,9 +171,16 @@ const sharedDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue =>
   sample: deliveryId.slice(0, 200),
 });
 
-function withinDeadline<Value>(work: Promise<Value>): Promise<Value> {
+/** @param work - gets a function that returns true once the deadline is over. */
+function withinDeadline<Value>(work: (isOver: () => boolean) => Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('too slow')), LOOKUP_DURATION_MS_MAX);
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      reject(new Error('too slow'));
+    }, LOOKUP_DURATION_MS_MAX);
+    work(() => isOver)
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer));
   });
 }

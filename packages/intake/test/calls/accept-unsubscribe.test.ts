@@ -118,6 +118,37 @@ describe('an unsubscription for a delivery that no workspace knows yet', () => {
     expect(pauses.reduce((sum, each) => sum + each, 0)).toBe(1_000);
   });
 
+  test('is not looked up again after its deadline', async () => {
+    vi.useFakeTimers();
+    let lookCount = 0;
+    const { send } = createUnsubscribe(async () => {
+      lookCount++;
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      return [];
+    });
+    const answer = send();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(await answer).toEqual(OVERLOADED);
+    expect(lookCount).toBe(2);
+  });
+
+  // A one-click sender does not repeat a call that is refused with 400.
+  test('is asked to come again while too many others are looked up', async () => {
+    let release = (): void => undefined;
+    const pausing = new Promise<void>((resolve) => (release = resolve));
+    let lookCount = 0;
+    const { send, pauses } = createUnsubscribe(
+      () => (++lookCount === 1 ? Promise.resolve([]) : new Promise(() => undefined)),
+      () => pausing,
+    );
+    const answer = send();
+    await vi.waitUntil(() => pauses.length === 1, WAIT_MS_MAX);
+    for (let n = 0; n < 100; n++) void send();
+    release();
+    expect(await answer).toEqual(OVERLOADED);
+    expect(lookCount).toBe(101);
+  });
+
   test('is refused at once beside a hundred others that wait', async () => {
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => (release = resolve));
