@@ -163,11 +163,11 @@ export interface WantedImport {
 }
 
 /**
- * Takes the lease of the next import, the oldest if no workspace was served before, that has work for a worker and no holder. Imports whose file is being sent to us
- * have no such work: the API works on them. One at a time for each workspace, so that many files of one do not take the
- * turns of the others: a fetch may take hours, and a worker has few turns. So claims are made one at a time. An import
- * that waits, for capacity or with a lease without a holder (`ImportStep.isWaiting`), lets imports pass whose files
- * take capacity. By `imports_unfinished`.
+ * Takes the lease of the next import that has work for a worker and no holder: the oldest of the workspace that had its
+ * turn longest ago. Imports whose file is being sent to us have no such work: the API works on them. One at a time for
+ * each workspace, so that many files of one do not take the turns of the others: a fetch may take hours, and a worker
+ * has few turns. So claims are made one at a time. An import that waits, for capacity or with a lease without a holder
+ * (`ImportStep.isWaiting`), lets imports pass whose files take capacity. By `imports_unfinished`.
  */
 export async function claimImport(
   database: Database,
