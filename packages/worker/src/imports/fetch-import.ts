@@ -60,10 +60,11 @@ export type AdvanceImport = (
 const WANTED_LOOK_MS = 2_000;
 /** Waits before the second try of a fetch and the third. */
 const FETCH_WAITS_MS = [1_000, 4_000];
-/** Until a file is asked for anew that the egress proxy did not let us have. */
-const PROXY_WAIT_MS = 60_000;
-/** Until a file is asked for anew that found no storage: others must be imported first. */
-const STORAGE_WAIT_MS = 60_000;
+/**
+ * Until a file is asked for anew that the egress proxy did not let us have, or that found no storage: others must be
+ * imported first.
+ */
+export const FETCH_RETRY_AFTER_MS = 60_000;
 
 /** @returns the import once its file is here whole; undefined if it is out of this worker's hands. */
 export async function fetchImport(
@@ -126,7 +127,7 @@ class ImportFetch {
     await this.#advance({
       state: 'preprocessing',
       error: `waits until the file can be fetched: ${message}`,
-      leaseMs: PROXY_WAIT_MS,
+      leaseMs: FETCH_RETRY_AFTER_MS,
       isWaiting: true,
     });
   }
@@ -225,7 +226,7 @@ class ImportFetch {
     await this.#advance({
       state: 'preprocessing',
       error: WAITS_FOR_STORAGE,
-      leaseMs: STORAGE_WAIT_MS,
+      leaseMs: FETCH_RETRY_AFTER_MS,
       isWaiting: true,
     });
   }

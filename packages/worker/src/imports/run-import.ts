@@ -31,7 +31,7 @@ import {
   type ImportRowsDeps,
 } from './import-rows.ts';
 import { CsvFault } from './csv-fault.ts';
-import { fetchImport, type FetchImportDeps } from './fetch-import.ts';
+import { FETCH_RETRY_AFTER_MS, fetchImport, type FetchImportDeps } from './fetch-import.ts';
 import { findFileForm, formBefore } from './file-form.ts';
 import type { ImportTurns } from './import-turns.ts';
 import type { CsvRecord, WrongBytes } from './read-csv.ts';
@@ -89,16 +89,21 @@ class ImportLeft extends Error {
 
 /** Works on one import that waits, if there is one. @returns whether there was. */
 export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
-  const { database, leaseMs, now } = deps;
+  const { database, leaseMs, monotonicNow, now } = deps;
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
   await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
   const { turns, takesStored = false } = deps;
-  const servedEnvironmentIds = turns?.servedEnvironmentIds ?? [];
+  const startedAtMs = monotonicNow();
+  const servedEnvironmentIds = turns?.servedEnvironmentIds(startedAtMs) ?? [];
   const row = await claimImport(database, leaseMs, { servedEnvironmentIds, isStored: takesStored });
   if (row === undefined) return false;
-  turns?.took(row.environmentId);
+  const turn = turns?.took(row.environmentId);
   const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
-  await (deps.traceImport?.(row, run) ?? run(UNTRACED));
+  const state = await (deps.traceImport?.(row, run) ?? run(UNTRACED));
+  const endedAtMs = monotonicNow();
+  // It found no storage or no way through the egress proxy. A fetch that took longer has had its turn.
+  if (state === 'preprocessing' && endedAtMs - startedAtMs < leaseMs)
+    turn?.waitsUntil(endedAtMs + FETCH_RETRY_AFTER_MS);
   return true;
 }
 

@@ -104,9 +104,19 @@ test('a workspace that had a turn waits behind the others, however many older im
   const turns = new ImportTurns();
   const served = async (): Promise<number | undefined> => {
     await world.run({ turns, fetchFile: () => Readable.from([Buffer.from(NAMES)]) });
-    return turns.servedEnvironmentIds.at(-1);
+    return turns.servedEnvironmentIds(0).at(-1);
   };
   expect([await served(), await served(), await served(), await served()]).toEqual([1, 2, 3, 1]);
+});
+
+test('a workspace whose import found no storage has its former place once the wait is over', async () => {
+  const sent = await world.insert();
+  await world.keep(sent, Buffer.alloc(750));
+  await world.insert({ dataFileUrl });
+  const turns = new ImportTurns();
+  expect(await world.run({ turns, ...fetching(60) })).toBe(true);
+  expect(turns.servedEnvironmentIds(59_999)).toEqual([1]);
+  expect(turns.servedEnvironmentIds(60_000)).toEqual([]);
 });
 
 test('a turn that is kept for files that are here takes no file from a URL', async () => {
