@@ -15,6 +15,28 @@ test.each([
   expect(mask(body)).toEqual({ head: `x-echo: ${shown}`, body: shown, status: 200 });
 });
 
+// The kept body ends after 16 KB.
+test('an answer that ends within a secret does not show its start', () => {
+  const { head, body } = mask('got token-of-our');
+  expect(head).toBe('x-echo: got token-of-our');
+  expect(body).toBe('got ••••');
+  expect(mask('token-of-fice').body).toBe('token-of-fice');
+  expect(mask('got token').body).toBe('got token');
+});
+
+test('an answer that repeats the password of a Basic header does not show it', () => {
+  const basic = (pair: string) => ({
+    authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
+  });
+  expect(mask('user and pass:word', basic('user:pass:word')).body).toBe('user and ••••');
+  expect(mask('user and pass', basic('user:pass')).body).toBe('user and pass');
+});
+
+test('an answer keeps the directives of a cache that the webhook sends too', () => {
+  const headers = { 'cache-control': 'no-cache', pragma: 'no-cache' };
+  expect(mask('cache-control: no-cache', headers).body).toBe('cache-control: no-cache');
+});
+
 test('a short value, and the value of a header that is no secret, stay in the answer', () => {
   const headers = { 'x-short': 'ok', accept: 'application/json' };
   expect(mask('ok application/json', headers).body).toBe('ok application/json');
