@@ -39,21 +39,22 @@ export async function startOf(
 ): Promise<readonly CommitBatch[]> {
   if (!pending || behind.length === 0) return behind;
   const held = new Set([id]);
-  const ahead = [await pending.find(id)];
+  const first = await pending.find(id);
+  let highestPlace = first?.place ?? 0;
+  let highestOrderedPlace = first && !first.isOrderFree ? first.place : 0;
   for (const [index, each] of behind.entries()) {
     const batch = await pending.find(each.id);
     const before = batch ? earlierByKeys(pending, batch, each.operations) : [];
-    const isCrossed = ahead.some((other) => other && batch && areCrossed(other, batch));
+    const isCrossed =
+      batch && batch.place < (batch.isOrderFree ? highestOrderedPlace : highestPlace);
     if (isCrossed || before.some((other) => !held.has(other.id))) return behind.slice(0, index);
     held.add(each.id);
-    ahead.push(batch);
+    if (!batch) continue;
+    highestPlace = Math.max(highestPlace, batch.place);
+    if (!batch.isOrderFree) highestOrderedPlace = Math.max(highestOrderedPlace, batch.place);
   }
   return behind;
 }
-
-/** True if the second one comes first, and that matters. */
-const areCrossed = (one: PendingBatch, other: PendingBatch): boolean =>
-  other.place < one.place && !(one.isOrderFree && other.isOrderFree);
 
 /** True if batches of other calls are to be applied with this one. */
 export const isTakingOver = (
