@@ -67,6 +67,7 @@ export async function waitForAcknowledged(
     // Looked up again after each wait: an applied call may have given one of the people another identifier, by which a call
     // behind it names them.
     if (waiting.length === 0 && !found.isOld) return true;
+    if (waiting.length === 0 && !(await mayGoOn())) return false;
     while (waiting.length > 0) {
       const leftMs = Math.max(0, renewAtMs - performance.now());
       await waitUntilApplied(database, pending, waiting, leftMs);

@@ -3,6 +3,7 @@
  * though it is still queued.
  */
 import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
@@ -16,6 +17,7 @@ import {
   waitForAcknowledged,
   type AcknowledgedCalls,
 } from '../../../src/events/acknowledged-calls.ts';
+import { keysOfOwners } from '../../../src/events/earlier-batches.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { ImportsWorld, newId } from '../support/imports-world.ts';
 
@@ -125,6 +127,20 @@ test('rows wait for a merge by a name that their person gets while names are loo
   expect(isGiven).toBe(true);
   await processCommitBatch(world.processing(), merge, [], pending);
   expect(await waiting).toBe(true);
+});
+
+test('the lease is renewed while the people of rows are renamed again and again', async () => {
+  const rows = [track('id:renamed', 'bought')];
+  const keys = await keysOfOwners(world.database, rows);
+  const applied = { place: -1, keys: Uint32Array.from(keys) } as PendingBatch;
+  const looks = vi.spyOn(pending, 'watchForgotten').mockImplementation(() => ({
+    batches: looks.mock.calls.length > 10 ? [] : [applied],
+    end: () => undefined,
+  }));
+  const bound = { renewIntervalMs: 0, renew: async () => false };
+  expect(await waitForAcknowledged(world.database, calls, rows, bound)).toBe(false);
+  expect(looks).toHaveBeenCalledOnce();
+  looks.mockRestore();
 });
 
 test('the lease of an import whose calls take longer is kept, and calls that come meanwhile are not waited for', async () => {
