@@ -11,7 +11,7 @@ const REASON_LENGTH_MAX = 500;
 /** Longer than a restart of Postgres takes, and reported within a minute, however long an operator lets a try take. */
 const FAILING_AFTER_MS_MAX = 30_000;
 /** Twice the longest pause between two tries (`consumers/queue-shard-job.ts`). */
-const PAUSE_MS_MAX = 10_000;
+const PAUSE_MARGIN_MS = 10_000;
 
 export interface Failing {
   /** Since the first try that failed after the last that succeeded. */
@@ -31,7 +31,7 @@ export class FailingTries {
 
   /**
    * @param now - monotonic milliseconds.
-   * @param hungAfterMs - how long a try may take. If half of it is shorter than half a minute, that is long enough.
+   * @param hungAfterMs - how long a try may take. Failures are reported after half of it, at most after 30 s.
    */
   constructor(now: () => number, hungAfterMs: number, logger: Logger) {
     this.#now = now;
@@ -65,7 +65,7 @@ export class FailingTries {
     const { sinceMs, lastMs, error } = this.#failure;
     const nowMs = this.#now();
     // A batch that failed so long ago was given to another process: otherwise it would have been tried again.
-    if (nowMs - lastMs > this.#hungAfterMs + PAUSE_MS_MAX) return undefined;
+    if (nowMs - lastMs > this.#hungAfterMs + PAUSE_MARGIN_MS) return undefined;
     if (nowMs - sinceMs < Math.min(this.#hungAfterMs / 2, FAILING_AFTER_MS_MAX)) return undefined;
     return { seconds: Math.round((nowMs - sinceMs) / 1_000), reason: reasonOf(error) };
   }
