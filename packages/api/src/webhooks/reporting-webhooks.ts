@@ -217,15 +217,16 @@ export function registerReportingWebhooks(
               ? neededAnew('oauth2', 'the value for the new one, or null')
               : (changesBeyondApplication(request.body, before) ??
                 changesBeyondGrant(grant, request.body, before));
-          if (refusal) return {};
+          // The result of a refusal is not kept, so the same call is refused again.
+          if (refusal) return undefined;
           return toChanges(request.body, before, lane.environmentId, encryptedText);
         },
         changeOriginOf(request),
         now(),
         { hintsOf: secretHints(lane.environmentId, encryptedText) },
       );
-      if (!updated) return noWebhook(request, reply);
       if (refusal) return sendProblem(request, reply, refusal);
+      if (!updated) return noWebhook(request, reply);
       if (updated.mustWake) await wakeChanged(request, lane, wakeLane);
       return reply.send(toWire(updated.webhook, lane.environmentId, encryptedText));
     },

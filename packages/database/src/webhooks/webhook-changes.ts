@@ -80,7 +80,8 @@ export async function makeWebhook(
  * Changes the given settings, as `updateWebhook` does; undefined if there is no such webhook.
  *
  * @param changes - or a function that returns them for the present webhook: equal headers are encrypted differently
- *   each time, and only their owner can compare them.
+ *   each time, and only their owner can compare them. If it returns undefined, the webhook stays unchanged, and the
+ *   result is undefined.
  * @param stored - if the stored headers or credentials are others, the webhook stays unchanged, and the result is
  *   undefined.
  */
@@ -88,7 +89,7 @@ export async function changeWebhook(
   database: Database,
   environmentId: number,
   webhookId: number,
-  changes: Partial<WebhookSettings> | ((before: Webhook) => Partial<WebhookSettings>),
+  changes: Partial<WebhookSettings> | ((before: Webhook) => Partial<WebhookSettings> | undefined),
   origin: ChangeOrigin,
   nowMs: number,
   {
@@ -107,6 +108,7 @@ export async function changeWebhook(
     if (customHeaders !== before.customHeaders) return undefined;
     if (endpointCredentials !== before.endpointCredentials) return undefined;
     const given = typeof changes === 'function' ? changes(before) : changes;
+    if (!given) return undefined;
     const updated = await updateWebhook(transaction, environmentId, webhookId, given, nowMs);
     if (!updated) return undefined;
     await recordChange(

@@ -98,6 +98,31 @@ test(
   EVERY_OPERATION_TIMEOUT_MS,
 );
 
+test('a change of a webhook that is refused is refused again after the API died before its answer', async () => {
+  const { key } = api.a;
+  const made = await api.call('POST', '/v1/reporting_webhooks', {
+    key,
+    body: {
+      name: 'hook',
+      endpoint: 'https://one.example.com/',
+      events: ['sent'],
+      headers: { 'x-key': 'secret' },
+    },
+  });
+  expect(made.statusCode, made.body).toBe(200);
+  const change = () =>
+    api.call('PUT', `/v1/reporting_webhooks/${made.json().id}`, {
+      key,
+      headers: { 'idempotency-key': 'refused-change' },
+      body: { endpoint: 'https://other.example.com/' },
+    });
+  const first = await dyingBeforeItsAnswer(change);
+  expect(first.json(), first.body).toMatchObject({ errors: [{ field: 'headers' }] });
+  api.clock.nowMs += 60_000;
+  const again = await change();
+  expect(again.statusCode, again.body).toBe(first.statusCode);
+});
+
 test('a signup that died after its account was made shows the token of that account', async () => {
   const email = 'new@example.com';
   const { rows } = await sql<{ signupId: string }>`
