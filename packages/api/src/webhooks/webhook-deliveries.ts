@@ -54,8 +54,12 @@ export const attempt = z.object({
     .nullable()
     .meta({ description: 'The class of the failure; null if it was delivered.' }),
   failure_message: z.string().nullable(),
-  response_head: z.string().nullable().meta({ description: 'Status line and headers.' }),
-  response_body: z.string().nullable().meta({ description: 'Its first 16 KB.' }),
+  response_head: z.string().nullable().meta({
+    description: 'Status line and headers. `••••` stands for a secret of the webhook.',
+  }),
+  response_body: z.string().nullable().meta({
+    description: 'Its first 16 KB. `••••` stands for a secret of the webhook.',
+  }),
 });
 
 const state = z.enum(['pending', 'retrying', 'delivered', 'abandoned']);

@@ -32,7 +32,12 @@ export const INTAKE_FAILURE = object(
         'The code of the first issue of a refused call; or `unauthorized`, `rate_limited`, `overloaded`, `partly_accepted`.',
     },
     message: TEXT,
-    errors: { type: 'array', items: DETAIL, minItems: 1 },
+    errors: {
+      type: 'array',
+      items: DETAIL,
+      minItems: 1,
+      description: 'The first 1,000 problems; beyond them the first one of each item.',
+    },
     meta: object({ error: TEXT, errors: { type: 'array', items: TEXT } }, ['error', 'errors']),
   },
   ['type', 'title', 'status', 'detail', 'code', 'message', 'errors', 'meta'],
