@@ -18,7 +18,7 @@ export const text = (lengthMax: number) =>
 /** The name of a person, an object or an event, without blanks at its ends as at every other door. */
 export const identifierText = (lengthMax: number) => text(lengthMax).overwrite(trimmed);
 
-/** An answer as server-sent events: the schema is of one event, as OpenAPI 3.2 describes streams. */
+/** An answer as server-sent events. The schema is of one event. OpenAPI 3.1 has no word for a stream; 3.2 has `itemSchema`. */
 export const serverSentEvents = {
   'text/event-stream': {
     schema: z.object({ event: z.string().optional(), id: z.string(), data: z.string() }),

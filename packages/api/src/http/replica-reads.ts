@@ -35,7 +35,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The replica, for a call that is read from it; else null. */
     replica: Database | null;
-    /** True once the call has passed its guards and its schemas. Only then can it have made a change. */
+    /** With a replica: true once the caller is known and the schemas fit. Only then can the call have made a change. */
     isHandled: boolean;
   }
 }
