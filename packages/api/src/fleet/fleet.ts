@@ -103,8 +103,7 @@ const fleet = z.object({
   set_aside_purchases: z.int(),
   provider_event_oldest_age_ms: ageMs,
   outbox_oldest_age_ms: ageMs,
-  /** Null: they cannot be read. */
-  unknown_keys: unknownKeys.nullable(),
+  unknown_keys: unknownKeys.nullable().meta({ description: 'Null: they cannot be read.' }),
 });
 
 /** On a scope that `guardAccounts` was called on. */

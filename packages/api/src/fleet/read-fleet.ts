@@ -14,6 +14,7 @@ import { type Heartbeat, listHeartbeats } from '@sluice/database/maintenance/pro
 import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import { within } from '@sluice/platform/process/within';
 import type { Producer } from '@sluice/platform/queue/queue';
+import type { FastifyBaseLogger } from 'fastify';
 
 /** The parts of a broker that are read. */
 export type FleetBroker = Pick<
@@ -27,6 +28,7 @@ export interface FleetReaderEffects {
   readonly openFleetBroker: () => Promise<FleetBroker>;
   readonly now: () => number;
   readonly monotonicNow: () => number;
+  readonly logger: Pick<FastifyBaseLogger, 'warn'>;
 }
 
 export interface ShardBacklog {
@@ -80,11 +82,12 @@ const LATEST_COUNT_MAX = 5;
 
 /** Callers at the same time, and within two seconds, share a look. */
 export function createFleetReader(effects: FleetReaderEffects): () => Promise<FleetReading> {
+  const readUnknownKeys = createUnknownKeysReader(effects);
   let latest: { readonly atMs: number; readonly reading: Promise<FleetReading> } | undefined;
   return () => {
     const atMs = effects.monotonicNow();
     if (latest && atMs - latest.atMs < KEPT_MS) return latest.reading;
-    const reading = readFleet(effects);
+    const reading = readFleet(effects, readUnknownKeys);
     latest = { atMs, reading };
     // A look that failed is not shared.
     reading.catch(() => (latest = undefined));
@@ -92,11 +95,28 @@ export function createFleetReader(effects: FleetReaderEffects): () => Promise<Fl
   };
 }
 
-async function readFleet({
-  database,
-  openFleetBroker,
-  now,
-}: FleetReaderEffects): Promise<FleetReading> {
+/** Logs the first failure, and the first one after each success. */
+function createUnknownKeysReader({ database, logger }: FleetReaderEffects) {
+  let isFailing = false;
+  return async (sinceMs: number): Promise<UnknownKeys | undefined> => {
+    try {
+      // It has a deadline of its own.
+      const found = await findUnknownKeys(database, sinceMs, LATEST_COUNT_MAX);
+      isFailing = false;
+      return found;
+    } catch (error) {
+      if (!isFailing)
+        logger.warn({ error }, 'calls with unknown keys could not be read; the fleet omits them');
+      isFailing = true;
+      return undefined;
+    }
+  };
+}
+
+async function readFleet(
+  { database, openFleetBroker, now }: FleetReaderEffects,
+  readUnknownKeys: (sinceMs: number) => Promise<UnknownKeys | undefined>,
+): Promise<FleetReading> {
   const nowMs = now();
   const ageMs = (atMs: number | null | undefined): number | null =>
     atMs == null ? null : Math.max(0, nowMs - atMs);
@@ -114,7 +134,7 @@ async function readFleet({
       findOldestWaitingEvent(database),
       findOldestUntold(database, nowMs),
       // While one of the next two is away, an operator needs the rest most.
-      findUnknownKeys(database, nowMs - UNKNOWN_KEYS_MS, LATEST_COUNT_MAX).catch(() => undefined),
+      readUnknownKeys(nowMs - UNKNOWN_KEYS_MS),
       within(BROKER_MS_MAX, openFleetBroker().then(readBroker)).catch(() => undefined),
     ]);
   const stuck = new Set(processes.flatMap(({ report }) => report.stuckQueues ?? []));

@@ -7,6 +7,7 @@ import {
 } from '@sluice/database/maintenance/process-heartbeats';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createFleetReader } from '../../../src/fleet/read-fleet.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertToken } from '../support/api-under-test.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
@@ -156,6 +157,23 @@ test('the rest of the fleet is shown while the calls with unknown keys cannot be
   const answer = await asStaff();
   expect(answer.statusCode).toBe(200);
   expect(answer.json()).toMatchObject({ unknown_keys: null, parked_operations: 0 });
+
+  const warnings: string[] = [];
+  let nowMs = 0;
+  const readFleet = createFleetReader({
+    database,
+    openFleetBroker: () => Promise.reject(new Error('no broker')),
+    now: () => clock.nowMs,
+    // A look is shared for two seconds.
+    monotonicNow: () => (nowMs += 3_000),
+    logger: { warn: (_details: object, message?: string) => void warnings.push(`${message}`) },
+  });
+  expect([await readFleet(), await readFleet()].map((each) => each.unknownKeys)).toEqual([
+    undefined,
+    undefined,
+  ]);
+  // A console asks every few seconds.
+  expect(warnings).toEqual(['calls with unknown keys could not be read; the fleet omits them']);
 });
 
 test('a beat keeps the time of the start, and takes the rows of the killed with it', async () => {
