@@ -33,6 +33,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
     'domain/src/pipelines/pipelines.ts',
   ],
   headers: [
+    'api/src/publishing/feed-accept.ts',
     'intake/src/auth/authenticate.ts',
     'intake/src/http/request-head.ts',
     'intake/src/calls/read-body.ts',

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { equal, ok } from 'node:assert/strict';
 import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
+import { asksForStream } from '@sluice/api/publishing/feed-accept';
 import { hintOf, KeyRing } from '@sluice/intake/auth/authenticate';
 import { readContentEncoding } from '@sluice/intake/calls/read-body';
 import { framingProblem, readHead } from '@sluice/intake/http/request-head';
@@ -43,6 +44,7 @@ export const target: FuzzTarget = {
     `Bearer ${SECRET}`,
     `Basic ${btoa(`${SITE}:${SECRET}`)}`,
     `Basic ${btoa(':')}\n2\ngzip`,
+    'application/json;q=0.5, text/event-stream;q=0, */*',
     'gzip, deflate\nidentity\nchunked\nexample.com:443\n[::1]:8080',
   ],
   words: [
@@ -60,6 +62,9 @@ export const target: FuzzTarget = {
     'identity',
     'br',
     ';q=0',
+    ';q=1',
+    'text/event-stream',
+    '*/*',
     'chunked',
     '[::1]',
     btoa(`${SECRET}:`),
@@ -73,6 +78,9 @@ export const target: FuzzTarget = {
       equal(keys.environmentIdOf(line), found, 'the second time is another answer');
       ok((hintOf(line) ?? '').length <= 4, 'a hint that tells more than four characters');
       ok(['identity', 'gzip', 'deflate', 'unsupported'].includes(readContentEncoding(line)));
+      const isStream = asksForStream(line);
+      if (!/text\/event-stream/i.test(line)) equal(isStream, false, `no stream: ${line}`);
+      equal(asksForStream(`${line},text/event-stream`), true, `a stream beside ${line}`);
     }
     const head = readHead({
       forEach: (each) =>

@@ -19,6 +19,7 @@ import {
   serverSentEvents,
 } from '../http/fields.ts';
 import { invalidRequest, notFound, PROBLEMS, type Problem } from '../http/problem.ts';
+import { asksForStream } from './feed-accept.ts';
 import { eventText, readCursor, writeCursor } from './feed-cursor.ts';
 import { streamFeed } from './feed-stream.ts';
 import { FeedWatch } from './feed-watch.ts';
@@ -139,7 +140,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const { limit, wait } = request.query;
-      const isStream = (request.headers.accept ?? '').includes('text/event-stream');
+      const isStream = asksForStream(request.headers.accept);
       const given = (isStream && lastEventIdOf(request)) || request.query.cursor;
       const feed = await findFeed(database, environmentId, request.params.name);
       if (!feed) return sendProblem(request, reply, notFound('the feed was'));
