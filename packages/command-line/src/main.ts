@@ -29,7 +29,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     stopping.abort();
     script?.kill(signal);
     stoppingSinceMs ??= performance.now();
-    if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(endedBy(signal));
+    // A closed window may send SIGHUP again at any time, so the second one is no wish to end at once.
+    if (signal !== 'SIGHUP' && performance.now() - stoppingSinceMs > SAME_WISH_MS)
+      process.exit(endedBy(signal));
   });
 /** Code of an ending that came from the output. */
 let unwrittenExitCode: number | undefined;
@@ -45,9 +47,12 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // As Ctrl-C does: `sluice listen` first deletes its webhook.
   stopping.abort();
 });
-process.on('exit', () => {
-  if (unwrittenExitCode !== undefined) process.exitCode = unwrittenExitCode;
+process.on('exit', (code) => {
+  if (code === 0 && unwrittenExitCode !== undefined) process.exitCode = unwrittenExitCode;
 });
+/** The reader of the output had enough, and that ended this call: it is no failure. */
+const isOfReader = ({ cause }: AppError): boolean =>
+  unwrittenExitCode !== undefined && cause === stopping.signal.reason;
 // A reader of only the notes may have enough of them (`sluice send 2>&1 > result | head`): the command goes on.
 process.stderr.on('error', () => undefined);
 
@@ -127,7 +132,10 @@ const program = createProgram({
         .once('exit', (code, signal) => resolve(code ?? (signal ? endedBy(signal) : 1)));
     }),
   setExitCode: (code) => void (process.exitCode = code),
-  setInterrupted: () => void (process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy)),
+  setInterrupted() {
+    if (stoppedBy !== undefined) process.exitCode = endedBy(stoppedBy);
+    else if (unwrittenExitCode === undefined) process.exitCode = 1;
+  },
 });
 
 try {
@@ -136,11 +144,11 @@ try {
   if (error instanceof CommanderError) {
     // Commander has printed the error, or shown its help.
     process.exitCode = error.exitCode === 0 ? 0 : WRONG_WORDS;
-  } else if (error instanceof AppError) {
+  } else if (error instanceof AppError && !isOfReader(error)) {
     // The API's message may quote texts of others; only its line breaks are kept as they are.
     process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
     process.exitCode = stoppedBy === undefined ? (EXIT_CODES[error.code] ?? 1) : endedBy(stoppedBy);
-  } else {
+  } else if (!(error instanceof AppError)) {
     throw error;
   }
 }

@@ -132,6 +132,7 @@ async function post(
       throw new AppError(
         'COMMAND_FAILED',
         'stopped before the API had answered; run the command again',
+        { cause },
       );
     throw new AppError(
       'COMMAND_NOT_REACHED',
