@@ -64,7 +64,12 @@ function Page() {
     void returnFromProvider().then((refusal) => ask(false, refusal));
     watchSignedOut(() => void ask(true));
     // A page that Back brings out of the browser's memory may be of a session that is over.
-    const onShown = ({ persisted }: PageTransitionEvent): void => void (persisted && ask());
+    const onShown = ({ persisted }: PageTransitionEvent): void => {
+      if (!persisted) return;
+      // Its data disappears until the answer, and its screens subscribe anew.
+      setStanding({ is: 'asking' });
+      void ask();
+    };
     addEventListener('pageshow', onShown);
     return () => removeEventListener('pageshow', onShown);
   }, [ask]);

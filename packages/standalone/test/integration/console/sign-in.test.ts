@@ -159,3 +159,25 @@ test('a pasted token opens the console under its own name, and a session is ende
   await page.context().close();
   await other.context().close();
 });
+
+// The browser keeps a page as it is left, and shows it again at once.
+test('a page that Back brings back hides its data until the session is checked, and then shows it', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  const heading = page.getByRole('heading', { name: 'Webhooks', exact: true });
+  await heading.waitFor();
+  const answer = Promise.withResolvers<void>();
+  await page.route('**/console/session', async (route) => {
+    await answer.promise;
+    await route.continue();
+  });
+  await page.evaluate(() =>
+    dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })),
+  );
+  await heading.waitFor({ state: 'detached' });
+  answer.resolve();
+  await heading.waitFor();
+  // The screen has its list, and not only its frame.
+  await page.getByRole('table').first().waitFor();
+  await page.context().close();
+});
