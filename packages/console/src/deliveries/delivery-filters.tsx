@@ -1,6 +1,7 @@
 /** The filters of a list of deliveries; each is in the address. */
+import { useEffect, useState } from 'react';
 import { useReach } from '../client/session.ts';
-import { FilterText } from '../forms/filter-text.tsx';
+import { FilterText, TYPED_AFTER_MS } from '../forms/filter-text.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { writeQuery } from '../routing/location.ts';
 import { useRouting, useSetQuery } from '../routing/router.tsx';
@@ -11,6 +12,9 @@ const ANSWERS = ['2xx', '3xx', '4xx', '5xx', 'none'];
 
 /** As the browser's field writes a time; here it is of UTC. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?$/;
+
+/** The API knows no earlier time. */
+const EARLIEST = '1970-01-01T00:00';
 
 /** Of a route that has the filters. */
 export const DELIVERY_QUERY = {
@@ -54,10 +58,10 @@ export function askedFor(query: Query, limit: number): URLSearchParams {
   });
 }
 
-/** Unix seconds; undefined for a day that no calendar has. */
+/** Unix seconds; undefined for a day that no calendar has, and for a year before 1970, which the API refuses. */
 function secondsOf(time: string | undefined): string | undefined {
   const atMs = Date.parse(`${time}Z`);
-  return Number.isNaN(atMs) ? undefined : String(Math.floor(atMs / 1000));
+  return Number.isNaN(atMs) || atMs < 0 ? undefined : String(Math.floor(atMs / 1000));
 }
 
 export function DeliveryFilters({
@@ -112,6 +116,7 @@ export function DeliveryFilters({
   );
 }
 
+/** The browser reports a time for each digit of the year: 0002, 0020, 0202. So it takes effect when the typing stops. */
 function TimeField({
   label,
   value,
@@ -121,13 +126,21 @@ function TimeField({
   readonly value: string | undefined;
   readonly onChange: (value: string | undefined) => void;
 }) {
+  const [text, setText] = useState(value ?? '');
+  useEffect(() => setText(value ?? ''), [value]);
+  useEffect(() => {
+    if (text === (value ?? '') || (text !== '' && text < EARLIEST)) return undefined;
+    const timer = setTimeout(() => onChange(text || undefined), TYPED_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
   return (
     <label>
       {label}{' '}
       <input
         type="datetime-local"
-        value={value ?? ''}
-        onChange={(event) => onChange(event.currentTarget.value || undefined)}
+        min={EARLIEST}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
       />
     </label>
   );

@@ -33,7 +33,8 @@ export function useGoOn(
     setQuery({ start: next });
   }, [next]);
   return (start) => {
-    passed.current = { filter, count: 0 };
+    // The newest page stays, even if it is empty.
+    passed.current = { filter, count: start === undefined ? PAGES_MAX : 0 };
     setQuery({ start }, false);
   };
 }

@@ -1,7 +1,8 @@
 /** A filter that is typed: it takes effect when the typing stops, or at once by Enter. */
 import { useEffect, useState } from 'react';
 
-const TYPED_AFTER_MS = 400;
+/** Rest after which a typed filter takes effect. */
+export const TYPED_AFTER_MS = 400;
 
 export function FilterText({
   label,

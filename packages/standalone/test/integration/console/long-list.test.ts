@@ -10,6 +10,8 @@ import { type ConsoleUnderTest, startConsole, startReceiver } from './console-un
 const COUNT = 100_000;
 /** The bar: rows in the document at any time. */
 const ROW_COUNT_MAX = 60;
+/** Within it a list would go on by itself. */
+const STAYS_MS = 2_000;
 
 // All deliveries are written before the first test, and a test waits for ten seconds again and again.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
@@ -104,6 +106,19 @@ test('filtered deliveries are listed by pages, of one webhook and of all', async
   await expect.poll(() => rows.count(), WAIT).toBe(10);
   await page.getByRole('button', { name: 'Older' }).click();
   await page.getByRole('button', { name: '90000', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Newest' }).click();
+  await page.getByRole('button', { name: '100000', exact: true }).waitFor();
+
+  // The first page looks through newer deliveries that do not fit, so the list goes on, and comes back by the button.
+  await page.goto(`${world.url}/webhooks/${webhookId}?answer=3xx`);
+  await page.getByRole('button', { name: 'Newest' }).waitFor();
+  await page.waitForURL(({ searchParams }) => searchParams.has('start'));
+  await page.getByRole('button', { name: 'Newest' }).click();
+  await page.getByText('Older ones were not looked through yet').waitFor();
+  await page.waitForTimeout(STAYS_MS);
+  expect(new URL(page.url()).searchParams.has('start')).toBe(false);
+  await page.getByRole('button', { name: 'Older' }).click();
+  await page.waitForURL(({ searchParams }) => searchParams.has('start'));
 
   await page.goto(`${world.url}/webhooks`);
   await page.getByRole('link', { name: 'Deliveries of all' }).click();
@@ -131,6 +146,14 @@ test('deliveries of a time are found behind 40,000 newer ones by the address, wh
   await expect.poll(() => rows.allInnerTexts(), WAIT).toEqual(['55000']);
   await page.getByLabel('Logged since (UTC)').fill('2020-02-03T04:06');
   await page.getByText('No delivery fits').waitFor();
+  const asked: string[] = [];
+  page.on('request', (request) => void asked.push(request.url()));
+  // The first digits of a year: 0020.
+  await page.getByLabel('Logged since (UTC)').fill('0020-02-03T04:06');
+  await page.getByLabel('Event (id)').fill('event-55000');
+  await page.waitForURL(({ searchParams }) => searchParams.get('event') === 'event-55000');
+  expect(new URL(page.url()).searchParams.get('since')).toBe('2020-02-03T04:06');
+  expect(asked.filter((url) => url.includes('since=-'))).toEqual([]);
   await page.context().close();
 });
 
