@@ -31,6 +31,15 @@ export function UserDetail({
   const [role, setRole] = useState(user.role);
   const [environmentIds, setEnvironmentIds] = useState(user.environment_ids);
   const [isRemoving, setIsRemoving] = useState(false);
+  // Values that a colleague has changed take the place of the ones in the form. A `key` would make a new form, and the
+  // focus would leave “Save”.
+  const read = JSON.stringify([user.role, user.environment_ids]);
+  const [formed, setFormed] = useState(read);
+  if (formed !== read) {
+    setFormed(read);
+    setRole(user.role);
+    setEnvironmentIds(user.environment_ids);
+  }
   // The changes alone: a colleague may have changed the rest since it was read.
   const change = {
     ...(role !== user.role && { role }),
@@ -45,23 +54,18 @@ export function UserDetail({
       <div className="filters">
         <RoleField id={`role-${user.id}`} value={role} onChange={setRole} />
         <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
-        {Object.keys(change).length === 0 ? (
-          <button type="button" className="main" disabled>
-            Save
-          </button>
-        ) : (
-          <ActionButton
-            path={path}
-            method="PUT"
-            body={change}
-            capability="account.manage"
-            isMain
-            done={`${user.email} is changed`}
-            onDone={onChanged}
-          >
-            Save
-          </ActionButton>
-        )}
+        <ActionButton
+          path={path}
+          method="PUT"
+          body={change}
+          capability="account.manage"
+          isMain
+          isDisabled={Object.keys(change).length === 0}
+          done={`${user.email} is changed`}
+          onDone={onChanged}
+        >
+          Save
+        </ActionButton>
       </div>
       <div className="actions">
         <ActionButton

@@ -140,12 +140,7 @@ function UserRows({ user, isOpen, onOpen, onChanged }: UserRowsProps) {
             {user.status === 'deactivated' ? (
               <p>Removed: invite the same address to let this user in again.</p>
             ) : (
-              <UserDetail
-                // Values that a colleague has changed take the place of the ones in the form.
-                key={JSON.stringify([user.role, user.environment_ids])}
-                user={user}
-                onChanged={onChanged}
-              />
+              <UserDetail user={user} onChanged={onChanged} />
             )}
           </td>
         </tr>

@@ -12,6 +12,7 @@ export function ActionButton({
   body,
   capability,
   isMain = false,
+  isDisabled = false,
   done,
   onDone,
 }: {
@@ -22,6 +23,8 @@ export function ActionButton({
   /** Capability that the user needs for it. Absent: to be signed in. */
   readonly capability?: Capability;
   readonly isMain?: boolean;
+  /** True: there is nothing to change. */
+  readonly isDisabled?: boolean;
   /** Message after the call. */
   readonly done: string;
   readonly onDone: () => void;
@@ -52,9 +55,13 @@ export function ActionButton({
       <button
         type="button"
         className={isMain ? 'main' : ''}
-        disabled={!isAllowed || isRunning}
+        disabled={!isAllowed}
+        // With `disabled`, the focus would fall to the page.
+        aria-disabled={isDisabled || isRunning}
         title={isAllowed ? undefined : notAllowed}
-        onClick={() => void run()}
+        onClick={() => {
+          if (!isDisabled && !isRunning) void run();
+        }}
       >
         {children}
       </button>

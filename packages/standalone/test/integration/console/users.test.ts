@@ -32,8 +32,13 @@ test('an account_admin invites a colleague, who signs in; the role is changed, a
 
   await page.getByRole('button', { name: email }).click();
   await page.getByLabel(/^Role/).selectOption('account_admin');
-  await page.getByRole('button', { name: 'Save' }).click();
+  const save = page.getByRole('button', { name: 'Save' });
+  await save.focus();
+  await page.keyboard.press('Enter');
   await row.getByText('account_admin').first().waitFor();
+  await expect.poll(() => save.isEnabled(), WAIT).toBe(false);
+  // A user of the keyboard goes on from there.
+  expect(await save.evaluate((each) => each === document.activeElement)).toBe(true);
   await theirs.reload();
   await theirs.getByRole('link', { name: 'Users' }).waitFor();
 
