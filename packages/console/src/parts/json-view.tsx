@@ -30,7 +30,7 @@ export function JsonView({
       <div className="row">
         <span>{label}</span>
         <span className="grow" />
-        {raw !== pretty && (
+        {raw !== pretty && !isByPath && (
           <button type="button" className="small" onClick={() => setIsRaw(!isRaw)}>
             {isRaw ? 'Pretty' : 'Raw'}
           </button>

@@ -30,7 +30,12 @@ test('the id of an event, pasted into the palette, opens a page that shows its p
   await page.getByRole('heading', { name: 'Late order' }).waitFor();
   await page.getByText('No webhook reports it.').waitFor();
   await page.getByRole('region', { name: 'Data of the event' }).getByText('"sku"').waitFor();
-  await page.getByRole('button', { name: 'Paths of Data of the event' }).click();
+  const paths = page.getByRole('button', { name: 'Paths of Data of the event' });
+  const raw = page.locator('.json').filter({ has: paths }).getByRole('button', { name: 'Raw' });
+  expect(await raw.count()).toBe(1);
+  await paths.click();
+  // It is of the text alone.
+  await raw.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: /^Copy the path (?:\w+\.)*sku$/ }).waitFor();
   await page.getByLabel('Find in Data of the event').fill('not there');
   await page.getByText(/^0 of \d+$/).waitFor();
