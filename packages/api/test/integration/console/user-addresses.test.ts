@@ -1,7 +1,7 @@
 /** Security: an invitation does not reserve an address, and does not show whose user it is. */
 import { openUserSession } from '@sluice/database/users/session-openings';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import type { Tenant } from '../support/api-under-test.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
@@ -76,11 +76,13 @@ test('a later invitation to an account that requires its identity provider does 
   expect((await invite(a, email)).statusCode).toBe(200);
   clock.nowMs += 1_000;
   expect((await invite(b, email)).statusCode).toBe(200);
+  onTestFinished(async () => {
+    await sql`delete from identity_providers where account_id = ${b.accountId}`.execute(database);
+  });
   await sql`
     insert into identity_providers (account_id, issuer, client_id, is_required, admin_signed_in_at)
     values (${b.accountId}, 'https://id.example', 'sluice', true, now())`.execute(database);
   expect(await accountOf(email)).toBe(a.accountId);
-  await sql`delete from identity_providers where account_id = ${b.accountId}`.execute(database);
 });
 
 test('an address that is a user’s of another account is answered as any other, and gets no mail', async () => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 import { WAIT } from '../fleet-under-test.ts';
 
@@ -51,6 +51,7 @@ test('times of billing are in the zone of the account, for a viewer elsewhere', 
     sql`update accounts set timezone = ${zone} where account_id = ${DEMO.accountId}`.execute(
       database,
     );
+  onTestFinished(async () => void (await setZone('Etc/UTC')));
   await setZone('Asia/Kolkata');
   const page = await world.demoPage({ timezoneId: 'America/Los_Angeles' });
   await page.goto(`${world.url}/billing?tz=local`);
@@ -69,7 +70,6 @@ test('times of billing are in the zone of the account, for a viewer elsewhere', 
   await page.waitForURL(({ searchParams }) => !searchParams.has('tz'));
   expect(await time.innerText()).toMatch(/ UTC$/);
   await page.context().close();
-  await setZone('Etc/UTC');
 });
 
 test('a purchase shows its outcome, and its steps with their times', async () => {

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
@@ -115,6 +115,10 @@ test('a paused tail shows no lines of another filter, nor of another workspace',
       returning environment_id)
     insert into memberships (account_id, user_id, environment_id)
     select ${DEMO.accountId}, ${userId}, environment_id from made`.execute(database);
+  onTestFinished(async () => {
+    await sql`delete from memberships where environment_id = 77`.execute(database);
+    await sql`delete from environments where environment_id = 77`.execute(database);
+  });
   const page = await world.newPage();
   await page.goto(`${world.url}/live`);
   await world.giveMailedCode(page, email);
