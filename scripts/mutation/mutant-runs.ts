@@ -65,7 +65,8 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
       for (let tries = 1; isCut(result, testPaths) && tries < TRIES_MAX; tries++)
         result = await runTests(vitest, testPaths, timeoutMs);
       const { outcome, failed, durationMs, passedCounts } = result;
-      if (outcome === 'not-run') throw new Error(`tests did not run: ${testPaths.join(', ')}`);
+      if (outcome === 'not-run' || isCut(result, testPaths))
+        throw new Error(`tests did not run: ${testPaths.join(', ')}`);
       if (outcome !== 'passed') await dropKeptDatabases(vitest);
       if (!mutated) for (const [path, count] of passedCounts) usualCounts.set(path, count);
       return { outcome, failed, durationMs };
