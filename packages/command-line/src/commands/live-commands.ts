@@ -149,8 +149,12 @@ function addListen(context: Context): void {
         if (!signal.aborted)
           await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       } finally {
-        await webhook?.remove();
-        await listener.close();
+        // An open listener would keep the process after a refused deletion.
+        try {
+          await webhook?.remove();
+        } finally {
+          await listener.close();
+        }
       }
     });
 }
