@@ -42,11 +42,16 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
   await vitest.standalone();
   process.env['NODE_OPTIONS'] = nodeOptions;
   let mutatedBefore: string | undefined;
-  /** Tests of each file that passed on the code as it is. */
-  const usualCounts = new Map<string, number>();
-  const isCut = ({ outcome, passedCounts }: RunOfTests, testPaths: readonly string[]): boolean =>
+  /** Tests of each file, on the code as it is. */
+  const usualCounts = new Map<string, TestCounts>();
+  // A mutant may take cases from a table of tests: then all tests of the shorter file have run.
+  const isCut = ({ outcome, counts }: RunOfTests, testPaths: readonly string[]): boolean =>
     ['passed', 'not-run'].includes(outcome) &&
-    testPaths.some((path) => (passedCounts.get(path) ?? 0) < (usualCounts.get(path) ?? 0));
+    testPaths.some((path) => {
+      const usual = usualCounts.get(path) ?? NO_TESTS;
+      const { passed, unrun } = counts.get(path) ?? NO_TESTS;
+      return passed < usual.passed && (passed === 0 || unrun > usual.unrun);
+    });
 
   return {
     async run(mutated, testPaths, timeoutMs) {
@@ -64,11 +69,11 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
       // The end of the mutant before may reach Vitest late, which then ends this run in its place.
       for (let tries = 1; isCut(result, testPaths) && tries < TRIES_MAX; tries++)
         result = await runTests(vitest, testPaths, timeoutMs);
-      const { outcome, failed, durationMs, passedCounts } = result;
+      const { outcome, failed, durationMs, counts } = result;
       if (outcome === 'not-run' || isCut(result, testPaths))
         throw new Error(`tests did not run: ${testPaths.join(', ')}`);
       if (outcome !== 'passed') await dropKeptDatabases(vitest);
-      if (!mutated) for (const [path, count] of passedCounts) usualCounts.set(path, count);
+      if (!mutated) for (const [path, count] of counts) usualCounts.set(path, count);
       return { outcome, failed, durationMs };
     },
     async close() {
@@ -81,10 +86,17 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
 /** Of a run that was cut before its tests. */
 const TRIES_MAX = 5;
 
+interface TestCounts {
+  readonly passed: number;
+  /** Skipped ones among them. */
+  readonly unrun: number;
+}
+
+const NO_TESTS: TestCounts = { passed: 0, unrun: 0 };
+
 interface RunOfTests extends Omit<RunResult, 'outcome'> {
   readonly outcome: RunResult['outcome'] | 'not-run';
-  /** Passed tests by file. */
-  readonly passedCounts: ReadonlyMap<string, number>;
+  readonly counts: ReadonlyMap<string, TestCounts>;
 }
 
 async function runTests(
@@ -111,8 +123,13 @@ async function runTests(
     .runTestSpecifications(specifications)
     .finally(() => clearTimeout(timer));
   const durationMs = performance.now() - startedAtMs;
-  const passedCounts = new Map(
-    testModules.map((each) => [each.moduleId, [...each.children.allTests('passed')].length]),
+  const counts = new Map(
+    testModules.map(({ moduleId, children }) => {
+      const countOf = (state: 'passed' | 'skipped' | 'pending') =>
+        [...children.allTests(state)].length;
+      const unrun = countOf('skipped') + countOf('pending');
+      return [moduleId, { passed: countOf('passed'), unrun }] as const;
+    }),
   );
   const failed = testModules.find((each) => each.state() === 'failed');
   if (failed || unhandledErrors.length > 0) {
@@ -121,13 +138,13 @@ async function runTests(
       outcome: 'failed',
       failed: failed && { path: failed.moduleId, test: test?.fullName ?? 'the file itself' },
       durationMs,
-      passedCounts,
+      counts,
     };
   }
   // Skipped: whole files that this machine cannot run.
   const isWhole = testModules.every((each) => ['passed', 'skipped'].includes(each.state()));
   const outcome = isTimedOut ? 'timed-out' : isWhole ? 'passed' : 'not-run';
-  return { outcome, failed: undefined, durationMs, passedCounts };
+  return { outcome, failed: undefined, durationMs, counts };
 }
 
 /** Files that failed keep their databases for a person to look into; here each mutant would keep some. */
