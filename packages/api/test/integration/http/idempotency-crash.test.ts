@@ -105,7 +105,7 @@ test('a change of a webhook that is refused is refused again after the API died 
     body: {
       name: 'hook',
       endpoint: 'https://one.example.com/',
-      events: ['sent'],
+      events: ['*'],
       headers: { 'x-key': 'secret' },
     },
   });
