@@ -179,5 +179,6 @@ test('a page that Back brings back hides its data until the session is checked, 
   await heading.waitFor();
   // The screen has its list, and not only its frame.
   await page.getByRole('table').first().waitFor();
+  expect(new URL(page.url()).pathname).toBe('/webhooks');
   await page.context().close();
 });
