@@ -1,4 +1,4 @@
-/** The process of a command whose reader or window is gone, against a fake API. */
+/** A command whose reader or window is gone, against a fake API. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
