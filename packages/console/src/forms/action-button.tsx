@@ -23,7 +23,7 @@ export function ActionButton({
   /** Capability that the user needs for it. Absent: to be signed in. */
   readonly capability?: Capability;
   readonly isMain?: boolean;
-  /** True: there is nothing to change. */
+  /** True: the form is as it was saved. */
   readonly isDisabled?: boolean;
   /** Message after the call. */
   readonly done: string;
