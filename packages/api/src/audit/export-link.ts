@@ -4,12 +4,13 @@
  *
  * `<account>.<export>.<holder>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names its export, so it need not be stored,
  * and it cannot be made or prolonged without the secret. The holder is the caller that asked for it, for the entry of
- * the download in the audit log: `u7` is a user, `s7` a service account. Pure; the clock is an argument.
+ * the download in the audit log: `u7` is a user, `s7` a service account. A process of an older version leaves the holder
+ * out, and its links open too. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { AuditLogExportKey, ExportReader } from '@sluice/database/audit/audit-log-exports';
 
-const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.([us])(\d{0,10})\.(\d{1,12})\.([\w-]{43})$/;
+const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})(?:\.([us])(\d{0,10}))?\.(\d{1,12})\.([\w-]{43})$/;
 
 /** Between the clocks of two API processes. */
 const CLOCK_DIFFERENCE_MS_MAX = 60_000;
@@ -41,7 +42,8 @@ export function openExportLink(
   const [, accountId = '', exportId = '', kind = '', id = '', expiry = '', signature = ''] =
     LINK.exec(link) ?? [];
   if (signature === '') return { outcome: 'unknown' };
-  const expected = sign(secret, `${accountId}.${exportId}.${kind}${id}.${expiry}`);
+  const held = kind === '' ? [] : [`${kind}${id}`];
+  const expected = sign(secret, [accountId, exportId, ...held, expiry].join('.'));
   if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected)))
     return { outcome: 'unknown' };
   const leftMs = Number(expiry) * 1000 - nowMs;

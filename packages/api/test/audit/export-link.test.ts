@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { openExportLink, writeExportLink } from '../../src/audit/export-link.ts';
 
@@ -32,4 +33,15 @@ test('a link lives no longer for a clock that was set back or ahead by an hour',
   expect(outcomeAt(NOW_MS - 59_000)).toBe('opened');
   expect(outcomeAt(NOW_MS - 3_600_000)).toBe('expired');
   expect(outcomeAt(NOW_MS + 3_600_000)).toBe('expired');
+});
+
+test('a link of an older version, without a holder, opens its export', () => {
+  const text = `7.an-export.${(NOW_MS + LIFETIME_MS) / 1000}`;
+  const signature = createHmac('sha256', SECRET).update(`audit-log-export:${text}`);
+  const older = `${text}.${signature.digest('base64url')}`;
+  expect(openExportLink(SECRET, older, NOW_MS, LIFETIME_MS)).toEqual({
+    outcome: 'opened',
+    ...key,
+    holder: { type: 'service_account', serviceAccountId: null },
+  });
 });

@@ -33,10 +33,12 @@ export function secretsIn(headers: Readonly<Record<string, string>>): readonly s
   return [...new Set(texts)].toSorted((one, other) => other.length - one.length);
 }
 
-/** Of a value of the scheme `Basic`; empty for another one. */
+/** Of a value of the scheme `Basic`; empty for another one. A key without a password is the user's name. */
 function passwordIn(value: string): string {
   const [, encoded = ''] = /^basic +(\S+)$/i.exec(value) ?? [];
-  return /:([^]*)/.exec(Buffer.from(encoded, 'base64').toString())?.[1] ?? '';
+  const decoded = Buffer.from(encoded, 'base64').toString();
+  const [, user = '', password = ''] = /^([^:]*):([^]*)$/.exec(decoded) ?? [];
+  return password || user;
 }
 
 /** The answer with a mark in place of each secret. */

@@ -30,6 +30,7 @@ test('an answer that repeats the password of a Basic header does not show it', (
   });
   expect(mask('user and pass:word', basic('user:pass:word')).body).toBe('user and ••••');
   expect(mask('user and pass', basic('user:pass')).body).toBe('user and pass');
+  expect(mask('key sk_live_1', basic('sk_live_1:')).body).toBe('key ••••');
 });
 
 test('an answer keeps the directives of a cache that the webhook sends too', () => {
