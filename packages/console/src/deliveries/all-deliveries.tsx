@@ -45,7 +45,7 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
         <h1>Deliveries of all webhooks</h1>
       </header>
       <div className="filters">
-        <DeliveryFilters query={query} nowMs={nowMs} />
+        <DeliveryFilters query={query} nowMs={nowMs} readAtMs={page.readAtMs} />
       </div>
       <Shown resource={page}>
         {({ deliveries, next }) => (

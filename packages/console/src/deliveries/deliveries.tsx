@@ -61,7 +61,7 @@ export function Deliveries({
       <div className="row">
         <h2 id="deliveries-title">Deliveries</h2>
         <span className="grow" />
-        <DeliveryFilters query={query} nowMs={nowMs} />
+        <DeliveryFilters query={query} nowMs={nowMs} readAtMs={page.readAtMs} />
       </div>
       {delivery !== undefined && (
         <OpenDelivery base={base} sequence={Number(delivery)} query={query} page={page} />

@@ -67,10 +67,13 @@ function secondsOf(time: string | undefined): string | undefined {
 export function DeliveryFilters({
   query,
   nowMs,
+  readAtMs,
 }: {
   readonly query: Query;
   /** The present as the list began. */
   readonly nowMs: number;
+  /** Of the rows that are shown; 0 before the first. */
+  readonly readAtMs: number;
 }) {
   const setQuery = useSetQuery();
   const { workspaceId, isPortal } = useReach();
@@ -80,7 +83,7 @@ export function DeliveryFilters({
   const setTime = (name: string) => (text: string | undefined) =>
     setQuery({ [name]: text, last: undefined, start: undefined });
   const link = writeQuery({
-    ...linkedQuery(place.query, nowMs),
+    ...linkedQuery(place.query, nowMs, Math.max(nowMs, readAtMs)),
     // The first workspace of another reader may be another one.
     ...(!isPortal && { workspace: String(workspaceId) }),
   });

@@ -23,12 +23,18 @@ export function withTimes(query: Query, nowMs: number): Query {
   return { ...rest, since: timeOf(nowMs - lastMs) };
 }
 
-/** The query of a link for another reader, who sees the same rows later: both ends of a duration are times. */
-export function linkedQuery(query: Query, nowMs: number): Query {
+/**
+ * The query of a link for another reader, who sees the same rows later: both ends of a duration are times. The selection
+ * is the sender's own.
+ *
+ * @param nowMs - the present as the list began.
+ * @param readAtMs - the latest read of the rows: the list has newer ones since it began.
+ */
+export function linkedQuery(query: Query, nowMs: number, readAtMs: number): Query {
   const { since } = withTimes(query, nowMs);
-  const { last, ...rest } = query;
+  const { last, selected: _, ...rest } = query;
   if (last === undefined || since === rest['since']) return rest;
-  return { ...rest, since, until: timeOf(nowMs + 999) };
+  return { ...rest, since, until: timeOf(readAtMs + 999) };
 }
 
 /** To the second, as the fields of the browser write it. */

@@ -171,7 +171,8 @@ test('the last hour is a filter of the address, and its copied link has times in
   expect(copied.pathname).toBe('/deliveries');
   expect(copied.searchParams.has('last')).toBe(false);
   expect(at('until') - at('since')).toBeGreaterThanOrEqual(3_600_000);
-  expect(at('until') - at('since')).toBeLessThanOrEqual(3_602_000);
+  // The list is read again until the link is copied.
+  expect(at('until')).toBeLessThanOrEqual(Date.now() + 1_000);
   expect(copied.searchParams.get('workspace')).toBe(String(DEMO.environmentId));
   await page.goto(copied.href);
   const first = page.getByRole('link', { name: `${webhookId} #${COUNT}`, exact: true });
