@@ -66,25 +66,25 @@ export function Deliveries({
       {delivery !== undefined && (
         <OpenDelivery base={base} sequence={Number(delivery)} query={query} page={page} />
       )}
-      <Shown resource={page}>
-        {({ deliveries, next }) => (
-          <>
-            {deliveries.length === 0 && (
-              <Empty title={emptyTitleOf(query)}>
-                <p>
-                  {next === ''
-                    ? 'A delivery comes with the first event of a type that the webhook selects.'
-                    : 'Older ones were not looked through yet: go on by “Older”.'}
-                </p>
-              </Empty>
-            )}
-            {deliveries.length > 0 && (
-              <SelectedDeliveries
-                base={base}
-                selected={query['selected']}
-                onSent={() => void page.reload()}
-              >
-                {isLong(query, next) ? (
+      <SelectedDeliveries
+        base={base}
+        selected={query['selected']}
+        onSent={() => void page.reload()}
+      >
+        <Shown resource={page}>
+          {({ deliveries, next }) => (
+            <>
+              {deliveries.length === 0 && (
+                <Empty title={emptyTitleOf(query)}>
+                  <p>
+                    {next === ''
+                      ? 'A delivery comes with the first event of a type that the webhook selects.'
+                      : 'Older ones were not looked through yet: go on by “Older”.'}
+                  </p>
+                </Empty>
+              )}
+              {deliveries.length > 0 &&
+                (isLong(query, next) ? (
                   <LongList
                     base={base}
                     newest={deliveries[0]?.sequence ?? 0}
@@ -94,13 +94,12 @@ export function Deliveries({
                   />
                 ) : (
                   <DeliveryTable deliveries={deliveries} openSequence={delivery} onOpen={open} />
-                )}
-              </SelectedDeliveries>
-            )}
-            {!isLong(query, next) && <PageButtons start={start} next={next} onStart={goTo} />}
-          </>
-        )}
-      </Shown>
+                ))}
+              {!isLong(query, next) && <PageButtons start={start} next={next} onStart={goTo} />}
+            </>
+          )}
+        </Shown>
+      </SelectedDeliveries>
     </section>
   );
 }

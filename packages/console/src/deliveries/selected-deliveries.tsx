@@ -1,4 +1,7 @@
-/** Selected deliveries, which the address keeps, and their button. */
+/**
+ * Selected deliveries, which the address keeps, and their button. The part stands around all pages of a list: one that
+ * began anew while it sends would offer the deliveries again that are sent already.
+ */
 import { createContext, type ReactNode, useContext, useEffect, useRef } from 'react';
 import { RequestFailed } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
@@ -16,6 +19,8 @@ const SELECTED_COUNT_MAX = 50;
 const ENDED = ['delivered', 'abandoned'];
 
 interface Selection {
+  /** They are sent now: the selection cannot be changed. */
+  readonly isRunning: boolean;
   readonly sequences: readonly number[];
   readonly change: (sequences: readonly number[]) => void;
 }
@@ -61,7 +66,7 @@ export function SelectedDeliveries({
             if (!(error instanceof RequestFailed)) throw error;
             throw new RequestFailed(`Delivery ${sequence}: ${error.message}`, error);
           });
-          // The rest stays selected if a call is refused, and no delivery is sent twice.
+          // The rest stays selected if a call is refused, and no delivery is sent twice after an answer.
           change(sequences.slice(index + 1));
         }
         announce(`${sequences.length} deliveries are sent again as new deliveries`);
@@ -70,7 +75,7 @@ export function SelectedDeliveries({
       }
     });
   return (
-    <SelectionContext.Provider value={{ sequences, change }}>
+    <SelectionContext.Provider value={{ isRunning, sequences, change }}>
       {sequences.length > 0 && (
         <div className="actions" role="group" aria-label="Selected deliveries">
           <button type="button" className="main" disabled={isRunning} onClick={sendAgain}>
@@ -91,7 +96,7 @@ export function SelectedDeliveries({
 export function SelectBox({ delivery: { sequence, state } }: { readonly delivery: Delivery }) {
   const selection = useContext(SelectionContext);
   if (!selection) return null;
-  const { sequences, change } = selection;
+  const { isRunning, sequences, change } = selection;
   const isSelected = sequences.includes(sequence);
   return (
     <input
@@ -99,7 +104,10 @@ export function SelectBox({ delivery: { sequence, state } }: { readonly delivery
       className="select-box"
       aria-label={`Select delivery ${sequence}`}
       checked={isSelected}
-      disabled={!isSelected && (!ENDED.includes(state) || sequences.length >= SELECTED_COUNT_MAX)}
+      disabled={
+        isRunning ||
+        (!isSelected && (!ENDED.includes(state) || sequences.length >= SELECTED_COUNT_MAX))
+      }
       onClick={(event) => event.stopPropagation()}
       onChange={() =>
         change(

@@ -116,6 +116,35 @@ test('selected deliveries are sent again, and a refused one stays selected over 
   await page.context().close();
 });
 
+test('selected deliveries that are being sent are not offered again in another list', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  const box = (sequence: number) => page.getByLabel(`Select delivery ${sequence}`, { exact: true });
+  for (const sequence of [1, 2]) await box(sequence).check();
+  const sent: string[] = [];
+  const asked = Promise.withResolvers<void>();
+  const isGoingOn = Promise.withResolvers<void>();
+  await page.route(/\/resend$/, async (route) => {
+    sent.push(new URL(route.request().url()).pathname.split('/').at(-2)!);
+    asked.resolve();
+    await isGoingOn.promise;
+    return route.continue();
+  });
+  const button = page.getByRole('button', { name: 'Send 2 selected again' });
+  await button.click();
+  await asked.promise;
+  await page.getByLabel('Last answer').selectOption('2xx');
+  await page.waitForURL(({ searchParams }) => searchParams.get('answer') === '2xx');
+  await box(1).waitFor();
+  expect(await button.isDisabled()).toBe(true);
+  for (const sequence of [1, 2, 3]) expect(await box(sequence).isDisabled()).toBe(true);
+  isGoingOn.resolve();
+  await page.getByRole('group', { name: 'Selected deliveries' }).waitFor({ state: 'detached' });
+  expect(sent).toEqual(['1', '2']);
+  await expect.poll(() => box(1).isEnabled(), WAIT).toBe(true);
+  await page.context().close();
+});
+
 test('a count that comes after a change of the form is not shown, so no other deliveries are sent', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${id}`);
