@@ -1,5 +1,7 @@
 /** Frame of every screen: the menu, the bar above, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
+import { request, RequestFailed } from './client/request.ts';
+import { noteSignedOut } from './client/resource.ts';
 import {
   type Capability,
   ReachContext,
@@ -7,6 +9,7 @@ import {
   SessionContext,
   useSession,
 } from './client/session.ts';
+import { reportUnsentInput } from './client/user-input.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { Empty, Gathered } from './parts/states.tsx';
 import { KeyList, Palette } from './parts/palette.tsx';
@@ -169,6 +172,7 @@ function SignedIn({
   );
   const [shown, setShown] = useState<'palette' | 'keys'>();
   useKeys(setShown);
+  useEffect(() => reportUnsentInput(reportUse), []);
   return (
     <SessionContext.Provider value={state}>
       <ReachContext.Provider value={reach}>
@@ -203,6 +207,13 @@ function SignedIn({
     </SessionContext.Provider>
   );
 }
+
+/** By any call with the session. */
+const reportUse = (): void =>
+  void request('/console/me').catch((error: unknown) => {
+    if (!(error instanceof RequestFailed)) throw error;
+    if (error.status === 401) noteSignedOut();
+  });
 
 function Menu() {
   const { route } = useRouting();

@@ -5,6 +5,9 @@
 /** Clicks come without a pointer from a screen reader or from speech. */
 const INPUTS = ['pointerdown', 'keydown', 'click', 'wheel', 'input'] as const;
 
+/** A session ends after hours without use. */
+const REPORT_INTERVAL_MS = 600_000;
+
 /** The opening of the page is an input. */
 let hasInput = true;
 
@@ -18,4 +21,17 @@ export function isUnattended(): boolean {
   const was = !hasInput;
   hasInput = false;
   return was;
+}
+
+/**
+ * Reports inputs that no request has told the API, as on a screen that only listens: the session is in use.
+ *
+ * @param report - makes a request.
+ * @returns stops it.
+ */
+export function reportUnsentInput(report: () => void): () => void {
+  const timer = setInterval(() => {
+    if (hasInput) report();
+  }, REPORT_INTERVAL_MS);
+  return () => clearInterval(timer);
 }
