@@ -1,7 +1,7 @@
 /** The second factor: given at the sign-in, and set up, by an authenticator app. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { request } from '../client/request.ts';
-import { Refusal } from '../forms/form-end.tsx';
+import { LateSecret, Refusal } from '../forms/form-end.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { useHeldDialog } from '../parts/dialog.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -109,7 +109,7 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
   const [setup, setSetup] = useState<Setup>();
   const [codes, setCodes] = useState<readonly string[]>();
   const { isRunning, problem, run } = useWork();
-  useHeldDialog(isRunning);
+  const isHeld = useHeldDialog(isRunning);
   const begin = (): void =>
     void run(async () =>
       setSetup(await request<Setup>('/console/second_factor/setup', { method: 'POST' })),
@@ -159,6 +159,7 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
         </button>
       )}
       <Refusal problem={problem} />
+      {isRunning && !isHeld && <LateSecret />}
       {codes && <RecoveryCodes codes={codes} onStored={onDone} />}
     </>
   );

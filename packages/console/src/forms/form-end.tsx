@@ -11,6 +11,16 @@ export function Refusal({ problem }: { readonly problem: string | undefined }) {
   );
 }
 
+/** Shown when the dialog is no longer held although the answer is not there. */
+export function LateSecret() {
+  return (
+    <p className="refusal" role="alert">
+      The API has not answered for a minute. The secret may have been made: if you close this, it is
+      not shown.
+    </p>
+  );
+}
+
 export function FormEnd({
   problem,
   isRunning,
@@ -24,7 +34,7 @@ export function FormEnd({
   readonly isRunning: boolean;
   /** False: something is missing yet. */
   readonly isReady?: boolean;
-  /** The answer has a secret that is shown once: the dialog stays until the answer is there. */
+  /** The answer has a secret that is shown once: the dialog stays until the answer is there, or for a minute. */
   readonly hasSecret?: boolean;
   /** Action of the button. */
   readonly what: string;
@@ -32,11 +42,12 @@ export function FormEnd({
   readonly onWish?: () => void;
   readonly onClose: () => void;
 }) {
-  const isHeld = hasSecret && isRunning;
-  useHeldDialog(isHeld);
+  const isWaiting = hasSecret && isRunning;
+  const isHeld = useHeldDialog(isWaiting);
   return (
     <>
       <Refusal problem={problem} />
+      {isWaiting && !isHeld && <LateSecret />}
       <div className="actions">
         <button
           type={onWish ? 'button' : 'submit'}

@@ -4,19 +4,39 @@ import {
   type KeyboardEvent,
   type ReactNode,
   useContext,
+  useEffect,
   useLayoutEffect,
   useRef,
+  useState,
 } from 'react';
 
 const HoldContext = createContext((_isHeld: boolean): void => {});
 
-/** Keeps the dialog around the part open: the answer that it waits for has a secret that is shown once. */
-export function useHeldDialog(isHeld: boolean): void {
+/** A connection that the network has dropped gives neither an answer nor a failure. */
+const HELD_MS_MAX = 60_000;
+
+/**
+ * Keeps the dialog around the part open for a minute: the answer that it waits for has a secret that is shown once.
+ *
+ * @returns whether it is held now; after the minute it may be closed.
+ */
+export function useHeldDialog(isWaiting: boolean): boolean {
   const hold = useContext(HoldContext);
+  const [isLate, setIsLate] = useState(false);
+  useEffect(() => {
+    if (!isWaiting) return undefined;
+    const timer = setTimeout(() => setIsLate(true), HELD_MS_MAX);
+    return () => {
+      clearTimeout(timer);
+      setIsLate(false);
+    };
+  }, [isWaiting]);
+  const isHeld = isWaiting && !isLate;
   useLayoutEffect(() => {
     hold(isHeld);
     return () => hold(false);
   }, [hold, isHeld]);
+  return isHeld;
 }
 
 /** The browser closes a dialog at the second Escape although `cancel` is refused. With the key refused it stays open. */

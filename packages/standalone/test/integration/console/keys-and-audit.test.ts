@@ -106,6 +106,38 @@ test('Escape loses neither a key that is being made, nor one that is shown', asy
   await page.context().close();
 });
 
+test('after a minute without an answer the dialog says that the key may have been made, and closes', async () => {
+  const { page } = await world.userPage('account_admin');
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('button', { name: 'Make a key', exact: true }).click();
+  await page.getByLabel('Name').fill(crypto.randomUUID());
+  await page.clock.install();
+  const isSent = Promise.withResolvers<void>();
+  const isClosed = Promise.withResolvers<void>();
+  await page.route(/\/api_credentials$/, async (route) => {
+    if (route.request().method() !== 'POST') return route.fallback();
+    isSent.resolve();
+    await isClosed.promise;
+    return route.abort();
+  });
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  await isSent.promise;
+  const cancel = page.getByRole('button', { name: 'Cancel' });
+  expect(await cancel.isDisabled()).toBe(true);
+  // The page begins its minute with its next frame.
+  await expect
+    .poll(async () => {
+      await page.clock.fastForward(60_000);
+      return cancel.isEnabled();
+    }, WAIT)
+    .toBe(true);
+  await page.getByText('The secret may have been made').waitFor();
+  await cancel.click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  isClosed.resolve();
+  await page.context().close();
+});
+
 test('a key whose answer was lost is made once, and a new secret is made once', async () => {
   const { page } = await world.userPage('account_admin');
   const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
