@@ -1,5 +1,5 @@
 /** Every move of credits, newest first, each with the balance after it. */
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -121,6 +121,8 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
 function LedgerFile({ type }: { readonly type: string }) {
   const { account } = useSession();
   const [file, setFile] = useState<{ url: string; count: number; isCut: boolean }>();
+  // The browser keeps the bytes of an address until it is revoked.
+  useEffect(() => (file ? () => URL.revokeObjectURL(file.url) : undefined), [file]);
   const { isRunning, problem, run } = useWork();
   const make = (): void =>
     void run(async () => {

@@ -1,5 +1,5 @@
 /** Files of events: their progress, the problems of their rows, and a new import. */
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { send } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -170,6 +170,8 @@ export function ImportProblems({
 }) {
   const { workspaceId } = useSession();
   const [url, setUrl] = useState<string>();
+  // The browser keeps the bytes of an address until it is revoked.
+  useEffect(() => (url === undefined ? undefined : () => URL.revokeObjectURL(url)), [url]);
   const { isRunning, problem, run } = useWork();
   const fetchThem = (): void =>
     void run(async () => {
