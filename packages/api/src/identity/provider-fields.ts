@@ -65,7 +65,7 @@ export const providerInput = z
     required: z
       .boolean()
       .default(false)
-      .meta({ description: 'Whether users may sign in by it alone.' }),
+      .meta({ description: 'True: users sign in by it, and in no other way.' }),
     counts_as_two_factors: z.boolean().default(false),
     new_user_role: z
       .enum(NEW_USER_ROLES)
