@@ -63,7 +63,9 @@ export function useKeys(show: (what: 'palette' | 'keys') => void): void {
       else if (event.key === 'j' || event.key === 'k') moveRow(event.key === 'j' ? 1 : -1);
       else if (event.key === 't') press('[data-zone]');
       else if (event.key === '.') press('[data-newer]');
-      else if (event.key === 'Escape') press('[data-close]', OPEN_ROW, 'main .above a');
+      // Held down, the key that closes a dialog would close the row too, and then the screen.
+      else if (event.key === 'Escape' && !event.repeat)
+        press('[data-close]', OPEN_ROW, 'main .above a');
       else if (event.key === '?') show('keys');
       else if (event.key === '/') {
         const filter = document.querySelector<HTMLElement>('[data-filter]');

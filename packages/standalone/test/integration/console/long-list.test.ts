@@ -202,9 +202,12 @@ test('a point shows newer rows, and Escape closes the open one and then leads up
   await added.click();
   const open = page.getByRole('heading', { name: `Delivery ${COUNT + 1}` });
   await open.waitFor();
-  await page.keyboard.press('Escape');
+  await page.keyboard.down('Escape');
   await open.waitFor({ state: 'detached' });
-  expect(new URL(page.url()).pathname).toBe(`/webhooks/${webhookId}`);
+  // Held down, the key repeats.
+  await page.keyboard.down('Escape');
+  await page.keyboard.up('Escape');
+  expect(await page.evaluate(() => location.pathname)).toBe(`/webhooks/${webhookId}`);
   await page.keyboard.press('Escape');
   await page.waitForURL(`${world.url}/webhooks`);
   await page.context().close();
