@@ -37,7 +37,7 @@ test.each(
     );
     expect(stdout).toMatch(new RegExp(`^${name}: ${count} inputs, .*nothing broken`));
     // If no input reached new code, the count would be 0.
-    expect(Number(/, (\d+) kept/.exec(stdout)?.[1])).toBeGreaterThan(3);
+    expect(Number(/, (\d+) kept/.exec(stdout)?.[1])).toBeGreaterThan(0);
   },
 );
 

@@ -296,7 +296,7 @@ function grantsOf(
       ? []
       : [`grant usage on all sequences in schema ${schema} to ${role}`]),
     ...Object.entries(GRANTS[role]).map(([table, granted]) => {
-      const privileges = coarse.has(table) ? granted.replaceAll(/ \([^)]*\)/g, '') : granted;
+      const privileges = coarse.has(table) ? granted.replaceAll(/ \([^()]*\)/g, '') : granted;
       const tables = [table, ...(role === 'sluice_worker' ? (partitions.get(table) ?? []) : [])];
       return `grant ${privileges} on ${tables.join(', ')} to ${role}`;
     }),
