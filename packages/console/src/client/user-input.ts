@@ -24,7 +24,7 @@ export function isUnattended(): boolean {
 }
 
 /**
- * Reports inputs that no request has told the API, as on a screen that only listens: the session is in use.
+ * Reports inputs that no request has reported, as on a screen that only listens: the session is in use.
  *
  * @param report - makes a request.
  * @returns stops it.
