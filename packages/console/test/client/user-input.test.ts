@@ -28,7 +28,7 @@ test('inputs without a request are reported every ten minutes, and a page withou
     for (let count = 0; count < 3; count++) page.dispatchEvent(new Event('wheel'));
     vi.advanceTimersByTime(1_200_000);
     expect(reports).toEqual([false]);
-    // The request of the screen itself has told it.
+    // The request of the screen itself has reported it.
     page.dispatchEvent(new Event('click'));
     isUnattended();
     vi.advanceTimersByTime(600_000);

@@ -106,7 +106,7 @@ test('Escape loses neither a key that is being made, nor one that is shown', asy
   await page.context().close();
 });
 
-test('after a minute without an answer the dialog says that the key may have been made, and closes', async () => {
+test('after a minute without an answer the dialog shows that the key may have been made, and closes', async () => {
   const { page } = await world.userPage('account_admin');
   await page.getByRole('link', { name: 'Keys' }).click();
   await page.getByRole('button', { name: 'Make a key', exact: true }).click();
