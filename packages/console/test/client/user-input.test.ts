@@ -15,7 +15,7 @@ test('the first request after an input of the user is attended, and the ones tha
   expect(isUnattended()).toBe(true);
 });
 
-test('inputs without a request are reported every ten minutes, and a page without an input reports none', () => {
+test('inputs without a request are reported every ten minutes, and a page without an input sends no report', () => {
   vi.useFakeTimers();
   try {
     const page = new EventTarget();
