@@ -114,11 +114,13 @@ test('after a minute without an answer the dialog shows that the key may have be
   await page.clock.install();
   const isSent = Promise.withResolvers<void>();
   const isClosed = Promise.withResolvers<void>();
+  const isAborted = Promise.withResolvers<void>();
   await page.route(/\/api_credentials$/, async (route) => {
     if (route.request().method() !== 'POST') return route.fallback();
     isSent.resolve();
     await isClosed.promise;
-    return route.abort();
+    await route.abort('connectionaborted');
+    return isAborted.resolve();
   });
   await page.getByRole('button', { name: 'Make the key' }).click();
   await isSent.promise;
@@ -135,6 +137,8 @@ test('after a minute without an answer the dialog shows that the key may have be
   await cancel.click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   isClosed.resolve();
+  // Before the page is closed, which ends the route with an error.
+  await isAborted.promise;
   await page.context().close();
 });
 
