@@ -24,8 +24,37 @@ const packages = [
   '../scripts',
 ].filter((name) => existsSync(new URL(`packages/${name}/test`, import.meta.url)));
 
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+const FRESH_MODULES = pathOf('scripts/fresh-modules.ts');
+
 /** Tests of public clients, one of which sets the dispatcher of every `fetch` in its process. */
 const OF_THE_WHOLE_PROCESS: ReadonlySet<string> = new Set(['standalone']);
+/** Its tests of the web console, which set no such thing. The files of a process share a browser. */
+const CONSOLE = 'test/integration/console/**/*.test.ts';
+
+/** Packages whose code sends statements to Postgres. */
+const OF_POSTGRES: ReadonlySet<string> = new Set(['database', 'api', 'worker']);
+
+const projectOf = (
+  name: string,
+  { isolate = false, include = ['test/**/*.test.ts'], exclude = [] as string[], label = name } = {},
+) => ({
+  extends: true as const,
+  test: {
+    name: label,
+    root: pathOf(`packages/${name}`),
+    // Otherwise as the whole, which `npm run mutate` isolates.
+    ...(isolate && { isolate }),
+    ...(OF_POSTGRES.has(name) && {
+      setupFiles: [
+        FRESH_MODULES,
+        pathOf('packages/database/test/support/watch-sent-statements.ts'),
+      ],
+    }),
+    include,
+    exclude: ['**/node_modules/**', ...exclude],
+  },
+});
 
 export default defineConfig({
   test: {
@@ -37,21 +66,20 @@ export default defineConfig({
     // seventh of their time. With four it takes a 25th (67 files: 207 and 184 s of CPU). `fresh-modules.ts` gives each file
     // its own modules of ours. A process has no limit of memory then. The largest heap seen was 273 MB.
     isolate: false,
-    setupFiles: [fileURLToPath(new URL('scripts/fresh-modules.ts', import.meta.url))],
+    setupFiles: [FRESH_MODULES],
     maxWorkers: 4,
     // Longer than any wait in a test: on a busy machine too, a failed wait reports the condition that it waited for.
     testTimeout: 180_000,
     // A hook may start a fleet or a browser, ten times slower on a busy machine.
     hookTimeout: 180_000,
     teardownTimeout: 30_000,
-    projects: packages.map((name) => ({
-      extends: true,
-      test: {
-        name: basename(name),
-        root: fileURLToPath(new URL(`packages/${name}`, import.meta.url)),
-        ...(OF_THE_WHOLE_PROCESS.has(name) && { isolate: true }),
-        include: ['test/**/*.test.ts'],
-      },
-    })),
+    projects: [
+      ...packages.map((name) =>
+        OF_THE_WHOLE_PROCESS.has(name)
+          ? projectOf(name, { isolate: true, exclude: [CONSOLE] })
+          : projectOf(name, { label: basename(name) }),
+      ),
+      projectOf('standalone', { include: [CONSOLE], label: 'standalone-console' }),
+    ],
   },
 });

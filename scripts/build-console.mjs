@@ -32,11 +32,13 @@ const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 const KEPT_COUNT = 5;
 /** Page → its script. */
 const PAGES = { 'index.html': 'main', 'portal.html': 'portal' };
+/** Its path is a literal in the page, which a browser with Trusted Types wants. So its name has no hash. */
+const WORKERS = ['json/json-worker.ts'];
 /** Of a build that runs, or that was killed. */
 const UNFINISHED = 'unfinished-';
 
 /**
- * @param {string} [source] the folder of the pages, their scripts, `styles/console.css`, `styles/docs.css` and `icon.svg`
+ * @param {string} [source] the folder of the pages, their scripts and workers, `styles/console.css`, `styles/docs.css` and `icon.svg`
  * @param {string} [cache]
  * @param {string} [docs] the folder of the pages of the documentation
  * @returns {Promise<string>} the folder
@@ -106,30 +108,44 @@ let buildCount = 0;
 async function bundle(source, folder) {
   const { build, stop } = await import('esbuild');
   buildCount++;
-  const built = build({
-    entryPoints: [
-      ...Object.values(PAGES).map((name) => join(source, `${name}.tsx`)),
-      join(source, 'styles/console.css'),
-      join(source, 'styles/docs.css'),
-    ],
+  /** @satisfies {import('esbuild').BuildOptions} */
+  const common = {
     outdir: folder,
-    entryNames: '[name]-[hash]',
     bundle: true,
     minify: true,
-    format: 'esm',
-    jsx: 'automatic',
+    format: /** @type {const} */ ('esm'),
     // Browsers that have `light-dark()`: Chrome 123, Firefox 120, Safari 17.5.
     target: ['es2023', 'chrome123', 'firefox120', 'safari17.5'],
-    define: { 'process.env.NODE_ENV': '"production"' },
-    legalComments: 'none',
-    metafile: true,
-    logLevel: 'silent',
-  });
-  const { metafile } = await built.finally(() => {
-    buildCount--;
-    // Its process would live on beside us, with 22 MB.
-    if (buildCount === 0) void stop();
-  });
+    legalComments: /** @type {const} */ ('none'),
+    logLevel: /** @type {const} */ ('silent'),
+  };
+  const buildPages = () =>
+    build({
+      ...common,
+      entryPoints: [
+        ...Object.values(PAGES).map((name) => join(source, `${name}.tsx`)),
+        join(source, 'styles/console.css'),
+        join(source, 'styles/docs.css'),
+      ],
+      entryNames: '[name]-[hash]',
+      jsx: 'automatic',
+      define: { 'process.env.NODE_ENV': '"production"' },
+      metafile: true,
+    });
+  const buildWorkers = () =>
+    build({
+      ...common,
+      entryPoints: WORKERS.map((name) => join(source, name)),
+      entryNames: '[name]',
+    });
+  // One after the other, so that a failure leaves no build that still writes.
+  const { metafile } = await buildWorkers()
+    .then(buildPages)
+    .finally(() => {
+      buildCount--;
+      // Its process would live on beside us, with 22 MB.
+      if (buildCount === 0) void stop();
+    });
   const names = Object.keys(metafile.outputs).map((path) => basename(path));
   return (/** @type {string} */ entry, /** @type {string} */ end) => {
     const name = names.find((each) => each.startsWith(`${entry}-`) && each.endsWith(end));

@@ -15,6 +15,7 @@ export async function describeServices(): Promise<string> {
     logger: createLogger('docs', 'silent'),
     catalogue: readCatalogue(undefined),
     trustedProxies: [],
+    addressConnectionCountMax: 0,
     demoHosts: [],
     recordRequest: () => {},
     newId: () => 'docs',

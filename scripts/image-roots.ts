@@ -112,12 +112,13 @@ function buildStage(
         run('chroot', [
           ...[
             root,
+            ...wordsOfUser(user),
             'env',
             '-i',
             ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
           ],
           ...[
-            'HOME=/root',
+            `HOME=${user === 'root' ? '/root' : `/home/${user}`}`,
             `NODE_EXTRA_CA_CERTS=${CERTIFICATES}`,
             '/bin/sh',
             '-ec',
@@ -129,6 +130,10 @@ function buildStage(
   }
   return { root, workingDirectory, environment, user, volumes, entrypoint };
 }
+
+/** A step after `USER` runs as that user. */
+const wordsOfUser = (user: string): string[] =>
+  user === 'root' ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups'];
 
 /**
  * As `COPY` does. Of a folder it copies the content. It copies into a folder if the target ends in a slash, or there

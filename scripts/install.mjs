@@ -24,6 +24,7 @@ import {
 } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { whileLocked } from './install-lock.mjs';
+import { joinedFolder } from './join-packages.mjs';
 import { readLockedPackages } from './lockfile.mjs';
 import { provideChromium } from './provide-chromium.mjs';
 import { provideRedis } from './provide-redis.mjs';
@@ -47,8 +48,21 @@ if (major < NODE_MAJOR_MIN) {
 process.chdir(ROOT);
 const wanted = process.argv.includes('--with-tools') ? 'tools' : 'run';
 if (!isInstalled(wanted)) await installInTurn(wanted);
+if (!existsSync(joinedFolder())) joinPackages();
 if (process.argv.includes('--with-redis')) await provideRedis();
 if (process.argv.includes('--with-chromium')) await provideChromium();
+
+/** By the pinned Node, which loads the packages. Without it everything runs, and starts more slowly. */
+function joinPackages() {
+  const { status, stderr, error } = spawnSync(PINNED_NODE, ['scripts/join-packages.mjs'], {
+    encoding: 'utf8',
+  });
+  // Without a process there is no `stderr`.
+  if (status !== 0)
+    console.error(
+      `packages could not be joined (${error?.message ?? stderr.trim().split('\n').at(-1)}); everything runs, and services start more slowly`,
+    );
+}
 
 /** @param {Level} level */
 async function installInTurn(level) {

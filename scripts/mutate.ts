@@ -18,7 +18,11 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { readImportGraph } from './import-graph.ts';
-import { changedLines, readEquivalentMutants } from './mutation/equivalent-mutants.ts';
+import {
+  changedLines,
+  isKeptAsEquivalent,
+  readEquivalentMutants,
+} from './mutation/equivalent-mutants.ts';
 import { openMutantRuns, type MutantRuns } from './mutation/mutant-runs.ts';
 import { mutantsOf, mutate, type Mutant } from './mutation/mutants.ts';
 import { nearestTests } from './mutation/nearest-tests.ts';
@@ -101,10 +105,9 @@ async function mutateFile(path: string, mutantRuns: MutantRuns | undefined): Pro
   const text = readFileSync(join(root, path), 'utf8');
   const equivalents = equivalentMutants.filter(({ file }) => file === path);
   const chosen = choose(mutantsOf(path, text), text);
-  const mutants = chosen.filter((mutant) => {
-    const { from, to } = changedLines(text, mutant);
-    return !equivalents.some((each) => each.from === from && each.to === to);
-  });
+  const mutants = chosen.filter(
+    (mutant) => !isKeptAsEquivalent(changedLines(text, mutant), text, equivalents),
+  );
   const tests = testsOf(path);
   console.log(`${path}: ${mutants.length} mutants, ${tests.join(' ')}`);
   if (!mutantRuns) {

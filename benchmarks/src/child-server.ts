@@ -1,6 +1,7 @@
 /** Starts a server under test in its own process; measures its cost. */
 import { execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** One or more processes of the same server on one port, which the kernel shares out among them. */
@@ -87,6 +88,8 @@ export async function startChildServer({
 
 /** For services that keep secrets: a key for benchmarks alone. */
 const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
+/** As `npm run` and `infra/Dockerfile` start a service. */
+export const QUICK_START = `--import=${join(import.meta.dirname, '../../scripts/quick-start.mjs')}`;
 /** As `infra/Dockerfile` has it: memory is part of the bar. */
 export const INTAKE_ARGUMENTS = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 

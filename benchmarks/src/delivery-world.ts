@@ -143,11 +143,16 @@ export async function release(
   await sql`update lanes set is_paused = false where environment_id = ${DEMO.environmentId}`.execute(
     database,
   );
-  await Promise.all(
-    webhookIds.map((webhookId) =>
-      producer.wakeLane({ environmentId: DEMO.environmentId, webhookId }),
-    ),
+  await producer.wakeLanes(
+    webhookIds.map((webhookId) => ({ environmentId: DEMO.environmentId, webhookId })),
   );
+}
+
+/** True if a delivery is neither delivered nor given up. By `lanes_to_wake`, which has only lanes with work. */
+export async function hasUnfinished(database: Database): Promise<boolean> {
+  const { rows } = await sql<{ isLeft: boolean }>`
+    select exists (select from lanes where wake_at is not null) as "isLeft"`.execute(database);
+  return rows[0]?.isLeft === true;
 }
 
 /** Deliveries that are neither delivered nor given up. */

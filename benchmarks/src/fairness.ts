@@ -292,7 +292,7 @@ async function sendEvents(
       world.database
         .transaction()
         .execute((transaction) => appendDeliveries(transaction, events))
-        .then((lanes) => Promise.all(lanes.map((lane) => world.producer.wakeLane(lane)))),
+        .then((lanes) => world.producer.wakeLanes(lanes)),
     );
   }
   await Promise.all(logging);

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { startChildServer } from './child-server.ts';
+import { QUICK_START, startChildServer } from './child-server.ts';
 import type { Target } from './paced-deliveries.ts';
 import type { World } from './world.ts';
 
@@ -94,7 +94,7 @@ async function startWhole(world: World, environment: Record<string, string>) {
     },
     url: `http://127.0.0.1:${PORTS.intake}`,
     readyPath: '/livez',
-    nodeArguments: ['--max-semi-space-size=2', '--v8-pool-size=1'],
+    nodeArguments: ['--max-semi-space-size=2', '--v8-pool-size=1', QUICK_START],
   });
   world.onClose(() => server.stop());
   return server;

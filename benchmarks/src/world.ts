@@ -17,7 +17,12 @@ import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
-import { INTAKE_ARGUMENTS, startChildServer, type ChildServer } from './child-server.ts';
+import {
+  INTAKE_ARGUMENTS,
+  QUICK_START,
+  startChildServer,
+  type ChildServer,
+} from './child-server.ts';
 
 export interface World {
   readonly directory: string;
@@ -109,7 +114,7 @@ export async function withWorld<Result>(
           url: `http://127.0.0.1:${port}`,
           readyPath: '/livez',
           processCount,
-          nodeArguments: service === 'intake' ? INTAKE_ARGUMENTS : [],
+          nodeArguments: [QUICK_START, ...(service === 'intake' ? INTAKE_ARGUMENTS : [])],
         });
         onClose(() => server.stop());
         return server;

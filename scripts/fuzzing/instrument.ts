@@ -9,6 +9,14 @@ const REACHED_MAX = 65_536;
 export const reached = new Uint8Array(REACHED_MAX);
 let flagCount = 0;
 
+/** Of the flags that exist: all 65,536 took nine tenths of a run. */
+export function countReached(): number {
+  const end = Math.min(flagCount, REACHED_MAX);
+  let count = 0;
+  for (let index = 0; index < end; index++) count += reached[index] as number;
+  return count;
+}
+
 /** Files whose address ends like one of these are instrumented when they are loaded. Call it before they are. */
 export function instrumentOnLoad(ends: readonly string[]): void {
   (globalThis as { reachedParts?: Uint8Array }).reachedParts = reached;

@@ -1,6 +1,7 @@
 /**
- * Test files that can notice a change of a file: their imports lead to it, the nearest first. If its own package has
- * such tests, only these: a package's promises are held by its own tests.
+ * Test files that can notice a change of a file.
+ *
+ * Their imports lead to it. The tests of its own package come first, since they hold the package's promises. A file of the use cases may have its tests in the packages that call it.
  */
 import { basename } from 'node:path';
 import type { ImportingFile } from '../import-graph.ts';
@@ -13,7 +14,7 @@ export interface NearTest {
 
 /**
  * @param path - of the file, from the root of the repository.
- * @returns nearest first; of the same distance first the test of the same name.
+ * @returns of a package first the test of the same name, then the nearest.
  */
 export function nearestTests(graph: readonly ImportingFile[], path: string): NearTest[] {
   const importers = new Map<string, string[]>();
@@ -29,11 +30,12 @@ export function nearestTests(graph: readonly ImportingFile[], path: string): Nea
   const tests = [...distances]
     .map(([test, distance]) => ({ path: test, distance }))
     .filter((test) => test.path.endsWith('.test.ts'));
-  const own = tests.filter((test) => packageOf(test.path) === packageOf(path));
-  return (own.length > 0 ? own : tests).toSorted(
+  const isOther = (test: string): number => (packageOf(test) === packageOf(path) ? 0 : 1);
+  return tests.toSorted(
     (one, other) =>
-      one.distance - other.distance ||
+      isOther(one.path) - isOther(other.path) ||
       rank(one.path) - rank(other.path) ||
+      one.distance - other.distance ||
       (one.path < other.path ? -1 : 1),
   );
 }

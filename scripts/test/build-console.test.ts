@@ -17,6 +17,8 @@ beforeAll(async () => {
   for (const name of ['console', 'docs'])
     await writeFile(join(source, `styles/${name}.css`), 'body { margin: 0 }');
   await writeFile(join(source, 'icon.svg'), '<svg/>');
+  await mkdir(join(source, 'json'));
+  await writeFile(join(source, 'json/json-worker.ts'), 'postMessage("read");');
   await writeFile(join(source, 'portal.tsx'), 'document.title = "portal";');
   for (const page of ['index.html', 'portal.html'])
     await writeFile(join(source, page), '<link href="%STYLE%"><script src="%SCRIPT%"></script>');

@@ -3,7 +3,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { changedLines } from '../mutation/equivalent-mutants.ts';
+import { changedLines, isKeptAsEquivalent } from '../mutation/equivalent-mutants.ts';
 import { mutantsOf, mutate } from '../mutation/mutants.ts';
 import { nearestTests } from '../mutation/nearest-tests.ts';
 
@@ -65,10 +65,23 @@ describe('mutants', () => {
     const [mutant] = mutantsOf('a.ts', text).filter(({ kind }) => kind === 'operator');
     expect(mutant && changedLines(text, mutant)).toEqual({
       line: 3,
+      occurrence: 1,
       from: 'const b = a <\n    2;',
       to: 'const b = a <= 2;',
     });
   });
+});
+
+test('an equivalent mutant is known by its place, if its lines stand in the file twice', () => {
+  const text = 'if (a < b) c();\nif (a < b) d();\nif (a < b) c();\n';
+  const changes = mutantsOf('a.ts', text)
+    .map((mutant) => changedLines(text, mutant))
+    .filter(({ to }) => to === 'if (a <= b) c();');
+  const kept = { file: 'a.ts', from: 'if (a < b) c();', to: 'if (a <= b) c();', reason: '' };
+  const isKept = (occurrence: object) =>
+    changes.map((change) => isKeptAsEquivalent(change, text, [{ ...kept, ...occurrence }]));
+  expect(isKept({ occurrence: 2 })).toEqual([false, true]);
+  expect(() => isKept({})).toThrow('needs an occurrence');
 });
 
 test('tests are found by imports, also through other files, the nearest first', () => {
@@ -79,12 +92,14 @@ test('tests are found by imports, also through other files, the nearest first', 
     { path: 'packages/a/src/use.ts', imports: imports('packages/a/src/rule.ts') },
     { path: 'packages/b/test/use.test.ts', imports: imports('packages/a/src/use.ts') },
     { path: 'packages/a/test/other.test.ts', imports: imports('packages/a/src/rule.ts') },
-    { path: 'packages/a/test/rule.test.ts', imports: imports('packages/a/src/rule.ts') },
+    { path: 'packages/a/test/helper.ts', imports: imports('packages/a/src/rule.ts') },
+    { path: 'packages/a/test/rule.test.ts', imports: imports('packages/a/test/helper.ts') },
     { path: 'packages/a/test/none.test.ts', imports: [] },
   ];
   expect(nearestTests(graph, 'packages/a/src/rule.ts')).toEqual([
-    { path: 'packages/a/test/rule.test.ts', distance: 1 },
+    { path: 'packages/a/test/rule.test.ts', distance: 2 },
     { path: 'packages/a/test/other.test.ts', distance: 1 },
+    { path: 'packages/b/test/use.test.ts', distance: 2 },
   ]);
   // Of a file that no test of its own package reaches.
   expect(nearestTests(graph, 'packages/a/src/use.ts')).toEqual([

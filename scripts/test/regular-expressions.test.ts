@@ -26,8 +26,6 @@ const HARMLESS: Readonly<Record<string, string>> = {
   [String.raw`command-line/src/input/arguments.ts \/+$`]: OWN_LINE,
   [String.raw`command-line/src/input/arguments.ts ^\s*(\S+)\s+(\S+)(?:\s+(.*\S))?\s*$`]: OWN_LINE,
   [String.raw`console/src/sentences/subscription-text.ts ^(\S+)\s*(\S*)(?:\s+(.*))?$`]: OWN_LINE,
-  [String.raw`database/src/events/ingestion-issues.ts (?<=^|\.)\d+(?=\.|$)`]:
-    'begins only after a full stop, and has none inside',
   [String.raw`domain/src/event-schemas/pattern-program.ts ^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??`]:
     'reads a pattern that the engine has compiled, which closes each brace that it repeats by',
   [String.raw`platform/src/telemetry/open-tracer.ts \/+$`]: 'reads a setting of the operator',

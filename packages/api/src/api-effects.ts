@@ -88,6 +88,8 @@ export interface ApiEffects {
   readonly outgoingIpAddresses: readonly string[];
   /** Addresses and CIDR blocks whose `X-Forwarded-For` names the caller; limits count by it, the audit log keeps it. */
   readonly trustedProxies: readonly string[];
+  /** Of connections that an address holds. 0: no bound. */
+  readonly addressConnectionCountMax: number;
 
   readonly checkReadiness: ProbeEffects['checkReadiness'];
   readonly renderMetrics: ProbeEffects['renderMetrics'];

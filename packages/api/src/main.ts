@@ -7,7 +7,7 @@ import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { isDatabaseAnswering } from '@sluice/database/connection/database-away';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
-import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
+import { joinBesideKeptSessions } from '@sluice/database/schema/beside-kept-sessions';
 import { heartbeatOf } from '@sluice/database/maintenance/process-heartbeats';
 import { AppError } from '@sluice/domain/values/errors';
 import { requireReadyCitus } from '@sluice/database/schema/installation';
@@ -86,16 +86,16 @@ const databaseChecked = new Promise<void>((resolve) => {
     lifecycle,
     logger,
     onAway: databaseAway.resolve,
-    async join() {
-      await requireKeptSessions(session);
-      await checkSchema(database);
-      await requireReadyCitus(database, settings.REDIS_URL);
-      // Before the first call is answered, and measured again and again below.
-      clock.noticeDifference(await measureClock(database, clocks));
-      // A process with another key would encrypt values that no worker could open, and no worker would start.
-      for (const sample of await listEncryptedSamples(database))
-        encryptedText.decrypt(sample.stored, contextOf(sample));
-    },
+    join: () =>
+      joinBesideKeptSessions(session, async () => {
+        await checkSchema(database);
+        await requireReadyCitus(database, settings.REDIS_URL);
+        // Before the first call is answered, and measured again and again below.
+        clock.noticeDifference(await measureClock(database, clocks));
+        // A process with another key would encrypt values that no worker could open, and no worker would start.
+        for (const sample of await listEncryptedSamples(database))
+          encryptedText.decrypt(sample.stored, contextOf(sample));
+      }),
   });
   checked.then(() => {
     isDatabaseChecked = true;
@@ -145,7 +145,7 @@ const refusedCredentials = new RefusedCredentials({
 metrics.counterBy(
   'reason',
   'sluice_api_refused_credentials_total',
-  'Calls refused for their credentials, by reason',
+  'Calls refused for their credentials or their rights, by reason',
   () => refusedCredentials.counts,
 );
 let requestCount = 0;
@@ -252,6 +252,7 @@ const server = await buildServer({
   cardPaymentMs: settings.CARD_PAYMENT_MS,
   purchaseWaitMs: settings.PURCHASE_WAIT_MS,
   trustedProxies: settings.API_TRUSTED_PROXIES,
+  addressConnectionCountMax: settings.API_ADDRESS_CONNECTION_COUNT_MAX,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   keyRatePerSecond: settings.API_KEY_RATE_LIMIT_PER_SECOND,
   recordRequest: ({ method, status }) => {

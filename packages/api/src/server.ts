@@ -14,6 +14,9 @@ import { refuseWhatIsBeyond } from './auth/account-guard.ts';
 import { watchMethods } from './serving/allowed-methods.ts';
 import { registerConsoleFiles } from './console/console-files.ts';
 import { refuseDemo } from './auth/demo-guard.ts';
+import { createAddressCheck } from './auth/ip-allowlist.ts';
+import { boundAddressConnections } from './serving/address-connections.ts';
+import { ANSWERED_BODIES, AnsweredBodies } from './serving/answered-bodies.ts';
 import { boundBodyTime } from './serving/body-deadline.ts';
 import type { ApiEffects, RequestRecord } from './api-effects.ts';
 import { registerRoutes } from './routes.ts';
@@ -25,8 +28,10 @@ import { keepAnswers } from './http/idempotency.ts';
 import { BODY_SIZE_BYTES_MAX } from './http/fields.ts';
 import { readFromReplica } from './http/replica-reads.ts';
 import { describeApi, serveReference } from './openapi/openapi.ts';
+import { boundPipelines, leaveCutRequests } from './serving/pipelined-requests.ts';
 import { registerProbes } from './serving/probes.ts';
 import { endSilentConnections } from './serving/silent-connections.ts';
+import { boundUnreadAnswers, UNREAD_ANSWERS } from './serving/unread-answers.ts';
 import { validatorCompiler } from './http/request-validation.ts';
 
 /** An email of 254 bytes, each percent-encoded. */
@@ -46,6 +51,8 @@ export async function buildServer(
   effects: ApiEffects,
   bodyTimeoutMs = BODY_TIMEOUT_MS,
   silenceTimeoutMs = SILENCE_TIMEOUT_MS,
+  unreadAnswers = UNREAD_ANSWERS,
+  answeredBodies = ANSWERED_BODIES,
 ): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: effects.logger,
@@ -55,7 +62,8 @@ export async function buildServer(
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: silenceTimeoutMs,
     trustProxy: effects.trustedProxies.length === 0 ? false : [...effects.trustedProxies],
-    http: { headersTimeout: HEAD_TIMEOUT_MS },
+    // Node would answer a call without Host itself, without the headers of every answer.
+    http: { headersTimeout: HEAD_TIMEOUT_MS, requireHostHeader: false },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
@@ -71,16 +79,29 @@ export async function buildServer(
     clientErrorHandler: handleClientError(effects.newId),
   }).withTypeProvider<ZodTypeProvider>();
 
+  boundAddressConnections(app.server, {
+    countMax: effects.addressConnectionCountMax,
+    isProxy: createAddressCheck(effects.trustedProxies),
+  });
   endSilentConnections(app.server, effects.newId);
+  boundPipelines(app.server);
+  // A server may ignore an unknown expectation; the 417 of Node lacks the headers of every answer.
+  app.server.on('checkExpectation', (...call) => void app.server.emit('request', ...call));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
   app.decorateRequest('caller', null);
   app.decorateRequest('accountCaller', null);
+  app.decorateRequest('problemCode', null);
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (reply.statusCode === 403) effects.refusedCredentials.noteAnswer(request);
+    done();
+  });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
   app.decorateRequest('traceparent', null);
+  app.addHook('onRequest', leaveCutRequests);
   effects.requestTracer?.watch(app);
   effects.serverStop?.watch(app);
   if (effects.trustedProxies.length > 0) {
@@ -92,11 +113,19 @@ export async function buildServer(
       done();
     });
   }
-  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, effects.newId));
+  app.addHook(
+    'onRequest',
+    boundBodyTime(bodyTimeoutMs, effects.newId, new AnsweredBodies(answeredBodies)),
+  );
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
       return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      return sendProblem(request, reply, {
+        code: 'invalid_request',
+        message: 'Host is missing; send it once',
+      });
     const demoRefusal = refuseDemo(request.headers, effects.demoHosts);
     if (demoRefusal) return sendProblem(request, reply, demoRefusal);
     if (countAuthorizations(request.raw.rawHeaders) > 1)
@@ -117,6 +146,7 @@ export async function buildServer(
     request.log.debug(record, 'answered');
   });
 
+  boundUnreadAnswers(app, unreadAnswers);
   refuseWhatIsBeyond(app);
   keepAnswers(app, effects);
   readFromReplica(app, effects.replicaReads);

@@ -77,6 +77,9 @@ export const apiSettings = platformSettings.extend({
   API_TRUSTED_PROXIES: addressList.describe(
     'comma-separated addresses and networks of trusted reverse proxies; their `X-Forwarded-For` gives the client address for rate limits and the audit log',
   ),
+  API_ADDRESS_CONNECTION_COUNT_MAX: integer(0, 1_000_000, 1_000).describe(
+    'maximum open connections of one client address, or of one IPv6 network (/64), to one process; further ones are cut. Addresses of API_TRUSTED_PROXIES have no maximum. 0: no limit',
+  ),
   API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 500).describe(
     'maximum calls per minute with one token of a service account, over all API processes; further calls get 429. 0: no limit',
   ),

@@ -13,6 +13,8 @@ import { startDeliveryReceiver } from './loss/delivery-receiver.ts';
 import { SMALL_FLEET, startFleet } from './loss/fleet-under-test.ts';
 import { judgeKills, LAST_DELIVERY_MS_MAX } from './kills/judge-kills.ts';
 import { runKills } from './kills/run-kills.ts';
+import { judgeNodeDrill } from './nodes/judge-node-drill.ts';
+import { runNodeDrill } from './nodes/run-node-drill.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
 import { describeFault, runSeed, type SeedReport } from './loss/run-seed.ts';
 
@@ -26,6 +28,8 @@ const {
   sequences,
   events: eventCount,
   rate,
+  database: serverUrl,
+  away: awayMs,
   minutes,
   deliveries: delivers = false,
   kills: hasKills = false,
@@ -39,9 +43,9 @@ const {
   .addOption(
     new Option(
       '--oracle <name>',
-      'loss (every acknowledged call is stored), order (calls take effect in order) or kills (delay of deliveries after a kill under load)',
+      'loss (every acknowledged call is stored), order (calls take effect in order), kills (delay of deliveries after a kill under load) or nodes (a node of Citus is away)',
     )
-      .choices(['loss', 'order', 'kills'])
+      .choices(['loss', 'order', 'kills', 'nodes'])
       .default('loss'),
   )
   .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
@@ -67,7 +71,13 @@ const {
   )
   .option('--sequences <count>', 'order: number of sequences, one a seed', positiveInteger, 200)
   .option('--events <count>', 'kills: number of events', positiveInteger, 5_000)
-  .option('--rate <count>', 'kills: events a second', positiveInteger, 1_500)
+  .option(
+    '--rate <count>',
+    'events a second of kills and nodes (1,500 and 40 by default)',
+    positiveInteger,
+  )
+  .option('--database <url>', 'nodes: a database of a superuser, on a coordinator with two nodes')
+  .option('--away <ms>', 'nodes: for how long the node is away', positiveInteger, 20_000)
   .option('--minutes <count>', 'order: begins no sequences after this time', positiveInteger)
   .option('--kills', 'order: kills intakes, workers and the broker while calls are sent')
   .option('--plain', 'order: sequences about one person under one id, one call after another')
@@ -85,6 +95,7 @@ Examples:
   npm run chaos -- --oracle order --sequences 200 --seed 1 --broker redis
   npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
   npm run chaos -- --oracle kills --seeds 5 --broker redis
+  npm run chaos -- --oracle nodes --database postgres://postgres@coordinator:5432/postgres
 The exit code is 1 if anything is lost or differs. For kills also if more deliveries come twice than were in flight, or the
 last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill. This limit is for two cores without other work.`,
   )
@@ -95,9 +106,11 @@ last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill. This limit
     broker?: Broker;
     length: number;
     faults: FaultPlan;
-    oracle: 'loss' | 'order' | 'kills';
+    oracle: 'loss' | 'order' | 'kills' | 'nodes';
     events: number;
-    rate: number;
+    rate?: number;
+    database?: string;
+    away: number;
     sequences: number;
     minutes?: number;
     deliveries?: boolean;
@@ -138,13 +151,27 @@ if (oracle === 'kills') {
   for (const name of ['redis', 'postgres'] as const) {
     if (!brokers.includes(name)) continue;
     for (let seed = first; seed < first + count; seed++) {
-      const report = await runKills({ broker: name, eventCount, rate, seed }, host);
+      const report = await runKills({ broker: name, eventCount, rate: rate ?? 1_500, seed }, host);
       const problems = judgeKills(report);
       say(JSON.stringify(report));
       say(`seed ${seed}, ${name}: ${problems.length === 0 ? 'held' : 'FAILED'}`);
       for (const problem of problems) say(`  ! ${problem}`);
       isHeld &&= problems.length === 0;
     }
+  }
+  process.exit(isHeld ? 0 : 1);
+}
+
+if (oracle === 'nodes') {
+  if (serverUrl === undefined) throw new Error('--oracle nodes needs --database');
+  let isHeld = true;
+  for (const kind of ['cut', 'hold'] as const) {
+    const report = await runNodeDrill({ serverUrl, kind, awayMs, rate: rate ?? 40 });
+    const problems = judgeNodeDrill(report);
+    say(JSON.stringify(report));
+    say(`${kind}: ${problems.length === 0 ? 'held' : 'FAILED'}`);
+    for (const problem of problems) say(`  ! ${problem}`);
+    isHeld &&= problems.length === 0;
   }
   process.exit(isHeld ? 0 : 1);
 }

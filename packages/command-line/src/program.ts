@@ -27,6 +27,7 @@ import { addWebhookCommands } from './webhooks/webhook-commands.ts';
 import type { Context } from './commands/context.ts';
 import { createApiClient, type ApiClientOptions } from './connection/api-client.ts';
 import {
+  addressesOf,
   createBareProgram,
   type ProgramOptions,
   resolveOptions,
@@ -100,7 +101,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   const calls = { program, terminal, api, accountApi, apiUrl: () => options().apiUrl };
 
   addStatusCommand(context);
-  addWebhookCommands(program, api, terminal, waiting, deps.setExitCode);
+  addWebhookCommands(program, api, terminal, waiting, deps);
   addDeliveryCommands(program, api, terminal);
   addMoveCommands(context);
   addEventCommands(program, api, terminal);
@@ -116,7 +117,7 @@ export function createProgram(deps: ProgramDependencies): Command {
     program,
     terminal,
     apiWith: (key) => apiWith(key, { keyAdvice: 'give another one' }),
-    addresses: () => ({ apiUrl: options().apiUrl, intakeUrl: options().intakeUrl }),
+    addresses: () => addressesOf(program, options()),
     account: () => options().account,
     profileName: () => options().profile,
     profilesFile: deps.profilesFile,
@@ -151,7 +152,7 @@ function apiClients(
         elapsed_ms: Math.round(waitedMs),
       });
   };
-  return (key: string, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
+  return (key: string | undefined, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
     createApiClient({ url: options().apiUrl, key, ...advice, signal: deps.signal, onWait });
 }
 

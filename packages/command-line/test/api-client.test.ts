@@ -179,3 +179,21 @@ test('the client reports the time of a wait for an answer after two seconds', as
   expect(waits[0]).toBeGreaterThanOrEqual(2_000);
   expect(waits[1]).toBeGreaterThan(waits[0] as number);
 });
+
+test('an answer that is no JSON is a text if any answer is asked for', async () => {
+  const answers = {
+    '/csv': ['text/csv; charset=utf-8', 'id,name\r\n1,"a\u001b"\r\n'],
+    '/json': ['application/json; charset=utf-8', '{"a":1}'],
+    '/none': [undefined, ''],
+  } as const;
+  const url = await serve((request, response) => {
+    const [type, body] = answers[request.url as keyof typeof answers];
+    response.writeHead(200, type === undefined ? {} : { 'content-type': type }).end(body);
+  });
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  expect(await api.requestAny('GET', '/csv')).toBe(answers['/csv'][1]);
+  expect(await api.requestAny('GET', '/json')).toEqual({ a: 1 });
+  expect(await api.requestAny('GET', '/none')).toEqual({});
+  await expect(api.request('GET', '/csv')).rejects.toMatchObject({ code: 'COMMAND_NOT_REACHED' });
+});

@@ -8,7 +8,11 @@ function program(): Command {
   const sluice = new Command('sluice').option('--json', "it's exact");
   const webhooks = sluice.command('webhooks').description('all of them');
   webhooks.command('probe').addOption(new Option('--no-wait', 'not')).description('tries one');
-  webhooks.command('list').description('lists');
+  webhooks
+    .command('list')
+    .addOption(new Option('--order <order>', 'first').choices(['newest', 'oldest']))
+    .description('lists');
+  sluice.command('import').argument('<file>', 'to send').description('sends a file');
   sluice.command('status').description('who runs');
   return sluice;
 }
@@ -29,6 +33,8 @@ test('bash offers commands, the commands of a command and its options, with opti
   expect(offered('webhooks', 'p')).toEqual(['probe']);
   expect(offered('--json', 'webhooks', 'probe', '--no')).toEqual(['--no-wait']);
   expect(offered('webhooks', 'probe', 'status', '--no')).toEqual(['--no-wait']);
+  expect(offered('webhooks', 'probe', '--js')).toEqual(['--json']);
+  expect(offered('webhooks', 'list', '--order', '')).toEqual(['newest', 'oldest']);
 });
 
 test('fish and zsh know the same words, with their quotes kept apart', () => {
@@ -38,4 +44,7 @@ test('fish and zsh know the same words, with their quotes kept apart', () => {
   const zsh = completionScript(program(), 'zsh');
   expect(zsh).toMatch(/^#compdef sluice\n/);
   expect(zsh).toContain("'webhooks') candidates='probe list");
+  // A command that takes a file gets the names of files.
+  expect(fish).toMatch(/-F -n '[^']*= "import"'/);
+  expect(zsh).toContain('|| _files');
 });

@@ -10,7 +10,12 @@ const head = {
 };
 const state = (changed: Partial<typeof head> | null): LaneState => ({
   ...{ state: 'failing', disabled_at: null, disabled_by: null, sending: false },
-  ...{ unfinished_count: 3, next_probe_at: 9_000, head: changed && { ...head, ...changed } },
+  ...{
+    unfinished_count: 3,
+    next_probe_at: 9_000,
+    last_delivered_at: null,
+    head: changed && { ...head, ...changed },
+  },
 });
 
 function follow(

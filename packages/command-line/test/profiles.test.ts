@@ -61,14 +61,26 @@ test('options win over the profile, the profile over a running start, and a runn
     return resolveOptions(program, sources);
   };
   expect(await optionsOf(['--profile', 'shop'], START)).toMatchObject({
-    ...{ apiUrl: 'http://shop', intakeUrl: 'http://i:1', key: 'shop-key', account: 7 },
+    ...{ apiUrl: 'http://shop', key: 'shop-key', account: 7 },
     workerUrls: ['http://w2'],
+    // The values of this machine and of the demo would lead to another installation.
+    ...{ intakeUrl: undefined, token: undefined, writeKey: undefined },
+  });
+  expect(await optionsOf(['--profile', 'shop', '--intake-url', 'http://i'], START)).toMatchObject({
+    intakeUrl: 'http://i',
   });
   expect(await optionsOf(['--profile', 'shop', '--key', 'given'], START)).toMatchObject({
     key: 'given',
     apiUrl: 'http://shop',
   });
-  expect(await optionsOf([], START)).toMatchObject({ apiUrl: 'http://a:1', key: 'demo_app_key' });
+  // Also if the words name the same API as the profile.
+  expect(
+    await optionsOf(['--profile', 'shop', '--api-url', 'http://shop'], undefined),
+  ).toMatchObject({ apiUrl: 'http://shop', intakeUrl: undefined, token: undefined });
+  expect(await optionsOf([], START)).toMatchObject({
+    ...{ apiUrl: 'http://a:1', intakeUrl: 'http://i:1', key: 'demo_app_key' },
+    ...{ token: 'sa_sandbox_demo', writeKey: 'demo_write_key', workerUrls: ['http://w:1'] },
+  });
   expect(await optionsOf([], undefined)).toMatchObject({
     apiUrl: 'http://default',
     key: 'default-key',

@@ -1,7 +1,8 @@
 /** `--output`, `--columns`, times, and the width of a terminal. */
 import { expect, test } from 'vitest';
-import { documentWriter, writeFields, writeRows } from '../src/output/result.ts';
+import { documentWriter, writeFields, writeRows, writeText } from '../src/output/result.ts';
 import { yamlLines } from '../src/output/yaml.ts';
+import type { OutputFormat } from '../src/output/terminal.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 const ROWS = [
@@ -121,4 +122,16 @@ test('YAML quotes a text that looks like another value', () => {
     '    c: {}',
     '  - []',
   ]);
+});
+
+test('a text is shown as it came, and on a terminal it cannot control it', () => {
+  const text = 'id\tname\r\n1\t"a\u001b[2J"\r\n';
+  const linesOf = (format: OutputFormat): string[] => {
+    const terminal = collectingTerminal(format);
+    writeText(terminal, text);
+    return terminal.lines;
+  };
+  expect(linesOf('table')).toEqual(['id\tname', String.raw`1${'\t'}"a\u001b[2J"`]);
+  expect(linesOf('csv')).toEqual([text.slice(0, -2)]);
+  expect(linesOf('json').map((line) => JSON.parse(line) as unknown)).toEqual([text]);
 });

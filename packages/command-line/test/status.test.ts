@@ -135,7 +135,7 @@ test('the status shows a process with its role, version and age, and a failing w
   };
   const state = {
     ...{ state: 'failing' as const, disabled_at: null, disabled_by: null, sending: false },
-    ...{ unfinished_count: 3, next_probe_at: null, head },
+    ...{ unfinished_count: 3, next_probe_at: null, last_delivered_at: null, head },
   };
   const shards = [
     { shard: 0, waiting: 0, oldest_age_ms: null, stuck: false },
@@ -146,7 +146,9 @@ test('the status shows a process with its role, version and age, and a failing w
   const text = terminal.lines.join('\n');
   expect(terminal.lines[1]).toMatch(/^http\S+ +worker +1\.2\.3 +3 h +ready$/);
   expect(text).toMatch(/^webhook 2, shop: Delivery 7 gets 500 since .*\(4 tries\)/m);
-  expect(text).toContain('sluice webhooks show 2');
+  expect(text).toContain(
+    'sluice webhooks show 2; then webhooks probe 2, or webhooks skip 2 --sequence 7\n',
+  );
   expect(terminal.lines.slice(-2)).toEqual([
     'shard  waiting  oldest_age_ms  stuck',
     '1      5        900            yes',

@@ -15,7 +15,7 @@ import type { Durability } from '@sluice/platform/redis/redis-durability';
 import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './commit/batcher.ts';
 import type { BatchCommitter } from './commit/batch-committer.ts';
-import type { Page } from './http/page.ts';
+import { JSON_TYPE, type Page } from './http/page.ts';
 import type { DiskBuffer } from './commit/disk-buffer.ts';
 import type { IntakeLease } from './commit/intake-lease.ts';
 
@@ -92,7 +92,7 @@ export function createHealth({
 export function readinessPage({ isReady, details }: Readiness, showsDetails: boolean): Page {
   return {
     status: isReady ? '200 OK' : '503 Service Unavailable',
-    contentType: 'application/json; charset=utf-8',
+    contentType: JSON_TYPE,
     body: `${JSON.stringify({ ready: isReady, ...(showsDetails && details) })}\n`,
   };
 }

@@ -4,13 +4,15 @@ import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { joinInstallation, requireReadyCitus } from '@sluice/database/schema/installation';
-import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
+import { joinBesideKeptSessions } from '@sluice/database/schema/beside-kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
 import {
   listWorkspaceKeys,
+  saveKeyUses,
   saveTestedKeys,
   type TestKey,
 } from '@sluice/database/accounts/workspace-keys';
+import { newcomerPercentOf } from '@sluice/domain/values/fair-share';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { reportRedisAway } from '@sluice/platform/redis/redis-away';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
@@ -30,9 +32,11 @@ import { EventTypeRefresh, readsOf } from './event-types/refresh-event-types.ts'
 import { browserPages } from './http/browser-pages.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
+import { TEXT_TYPE } from './http/page.ts';
 import { createHealth, readinessPage } from './health.ts';
+import { connectionCountWithin } from './open-files.ts';
 import { startProcessHeartbeat } from './process-heartbeat.ts';
-import { registerProcessMetrics } from './process-metrics.ts';
+import { registerProcessMetrics, registerServerMetrics } from './process-metrics.ts';
 import { openRateLimiters } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
 import { ReceiptClock } from './receipt-clock.ts';
@@ -89,28 +93,31 @@ const keyRefresh = await waitForDatabase({
   ...session,
   lifecycle,
   logger,
-  async join() {
-    await requireKeptSessions(session);
-    await joinInstallation(database, settings.SHARD_COUNT);
-    await requireReadyCitus(database, settings.REDIS_URL);
-    await eventTypes.read();
-    return startKeyRefresh({
-      keys,
-      listWorkspaceKeys: () => listWorkspaceKeys(database),
-      saveTestedKeys: (tested) => saveTestedKeys(database, tested),
-      intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
-      logger,
-      now: monotonicNow,
-    });
-  },
+  join: () =>
+    joinBesideKeptSessions(session, async () => {
+      await joinInstallation(database, settings.SHARD_COUNT);
+      await requireReadyCitus(database, settings.REDIS_URL);
+      await eventTypes.read();
+      return startKeyRefresh({
+        keys,
+        listWorkspaceKeys: () => listWorkspaceKeys(database),
+        saveTestedKeys: (tested) => saveTestedKeys(database, tested),
+        saveKeyUses: () => keys.uses.save(now(), (uses) => saveKeyUses(database, uses)),
+        intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
+        logger,
+        now: monotonicNow,
+      });
+    }),
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
 eventTypes.start(settings.INTAKE_KEYS_REFRESH_MS, logger, lifecycle);
 const sharePercent = settings.WORKSPACE_SHARE_PERCENT;
 const isAlone = () => keys.workspaceCount <= 1;
 /** A bound of this process that all workspaces share. */
-const shared = (capacity: number) =>
-  new SharedCapacity({ capacity, sharePercent, isAlone, monotonicNow });
+const shared = (capacity: number, newcomerPercent = 0) =>
+  new SharedCapacity({ capacity, sharePercent, newcomerPercent, isAlone, monotonicNow });
+/** A bound that senders can keep full, so a part of it is for workspaces that hold little. */
+const sharedWithNewcomers = (capacity: number) => shared(capacity, newcomerPercentOf(sharePercent));
 
 const producer = await openProducer(
   {
@@ -178,8 +185,8 @@ lifecycle.defer('recording of refused calls', async () => {
 
 const metrics = createMetrics('intake');
 const measure = () => measureClock(database, { now: Date.now, monotonicNow });
-// Before the first call is taken.
-await receiptClock.measure(measure);
+// Before the first call is taken. If it fails, the watch of the clock measures again, and logs the failure.
+await receiptClock.measure(measure).catch(() => undefined);
 const clockWatch = watchClock({
   measure,
   onMeasured: () => receiptClock.measure(measure),
@@ -237,7 +244,9 @@ const turns = new Turns(monotonicNow);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
-  collected: shared(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
+  connectionCountMax: connectionCountWithin(settings.INTAKE_CONNECTION_COUNT_MAX),
+  collected: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
+  unread: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX / 2),
   accept,
   // A trace knows an operation by its identity, and an operation of the fast path has no identity.
   ...(callTracer
@@ -255,7 +264,7 @@ const server = await startServer({
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
     ...openStreamBounds(turns, monotonicNow),
-    places: shared(settings.INTAKE_STREAM_COUNT_MAX),
+    places: sharedWithNewcomers(settings.INTAKE_STREAM_COUNT_MAX),
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
     ...(callTracer && {
       trace: (traceparent: string, requestId: string) =>
@@ -263,7 +272,7 @@ const server = await startServer({
     }),
   },
   pages: {
-    '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
+    '/livez': () => ({ status: '200 OK', contentType: TEXT_TYPE, body: 'alive\n' }),
     '/readyz': async () => readinessPage(await health(), admin.place === 'service'),
     ...(admin.place === 'service' && {
       '/metrics': async () => ({
@@ -277,18 +286,7 @@ const server = await startServer({
     ...browserPages(keys, settings.INTAKE_IS_HTTPS),
   },
 });
-metrics.counterBy(
-  'reason',
-  'sluice_intake_unauthorized_calls_total',
-  'Calls that were not taken because of their credentials, by reason; permissive ones were answered 200',
-  () => unauthorized.reasonCounts,
-);
-metrics.counterBy(
-  'status',
-  'sluice_intake_refused_calls_total',
-  'Calls that were not taken, by the status of their answer',
-  () => server.refusedCounts(),
-);
+registerServerMetrics({ metrics, unauthorized, server });
 lifecycle.defer('server', () =>
   stopServing({
     server,

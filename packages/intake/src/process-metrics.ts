@@ -1,8 +1,10 @@
 /** Accepted and waiting work of one intake process, for `/metrics`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
+import type { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
 import type { Batcher } from './commit/batcher.ts';
 import type { DiskBuffer } from './commit/disk-buffer.ts';
+import type { Server } from './server.ts';
 
 export interface ProcessMetricsDependencies {
   readonly metrics: Metrics;
@@ -92,5 +94,36 @@ export function registerProcessMetrics({
     'sluice_full_brokers',
     '1 while intake adds no calls to Redis, because workers need the remaining memory',
     async () => Number((await producer.fill()).isFull),
+  );
+}
+
+export interface ServerMetricsDependencies {
+  readonly metrics: Metrics;
+  readonly unauthorized: Pick<UnauthorizedRecorder, 'reasonCounts'>;
+  readonly server: Pick<Server, 'refusedCounts' | 'cutConnectionCount'>;
+}
+
+/** As `registerProcessMetrics`, of calls and connections that were not taken. */
+export function registerServerMetrics({
+  metrics,
+  unauthorized,
+  server,
+}: ServerMetricsDependencies): void {
+  metrics.counterBy(
+    'reason',
+    'sluice_intake_unauthorized_calls_total',
+    'Calls that were not taken because of their credentials, by reason; permissive ones were answered 200',
+    () => unauthorized.reasonCounts,
+  );
+  metrics.counterBy(
+    'status',
+    'sluice_intake_refused_calls_total',
+    'Calls that were not taken, by the status of their answer',
+    () => server.refusedCounts(),
+  );
+  metrics.counter(
+    'sluice_intake_cut_connections_total',
+    'Connections that were cut because as many as allowed were open',
+    () => server.cutConnectionCount(),
   );
 }

@@ -65,7 +65,11 @@ export class ReceiptClock {
     this.#turnClock.forget();
   }
 
-  /** Measures several times and notices the most certain. A failed measurement has no effect. */
+  /**
+   * Measures several times and notices the most certain.
+   *
+   * @throws the error of a measurement that failed. It has no effect, and those before it are noticed.
+   */
   async measure(measure: () => Promise<ClockDifference>): Promise<void> {
     let best: ClockDifference | undefined;
     try {
@@ -73,10 +77,9 @@ export class ReceiptClock {
         const found = await measure();
         if (best === undefined || found.uncertaintyMs < best.uncertaintyMs) best = found;
       }
-    } catch {
-      // The watch of the clock logs it.
+    } finally {
+      if (best !== undefined) this.noticeDifference(best);
     }
-    if (best !== undefined) this.noticeDifference(best);
   }
 
   /** @param difference - of the machine's clock, measured just now. */

@@ -19,7 +19,7 @@ import { DemoGate } from './auth/demo-gate.ts';
 import { problem, RequestTurns } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import { Exchange, type Accept } from './http/exchange.ts';
-import { FairQueue } from './http/fair-queue.ts';
+import { noInflations } from './http/inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX } from './body/oversized-body.ts';
 import { endHead, writePage, writePermission, type PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
@@ -42,6 +42,8 @@ export interface ServerOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  /** Of open connections. Further ones are cut. */
+  readonly connectionCountMax: number;
   readonly routes: readonly Route[];
   readonly accept: Accept;
   /** Asked before `accept`, for calls that can take the fast path. */
@@ -50,6 +52,8 @@ export interface ServerOptions {
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
   /** Bytes of all bodies that have come in part; a call whose workspace gets no capacity is answered 503. */
   readonly collected: SharedCapacity;
+  /** Bytes of large answers that are not read; a call whose workspace gets no capacity is answered without details. */
+  readonly unread: SharedCapacity;
   readonly streams: StreamOptions;
   /** The workspace whose credentials an `Authorization` header has; 0 if they are unknown. */
   readonly ownerOf: (authorization: string) => number;
@@ -71,6 +75,8 @@ export interface Server {
   receivedCount(): number;
   /** By status, since the start: calls that were not taken. Streams are not counted. */
   refusedCounts(): ReadonlyMap<string, number>;
+  /** Connections beyond the maximum, since the start. */
+  cutConnectionCount(): number;
 }
 
 /** @throws AppError PORT_TAKEN */
@@ -84,7 +90,8 @@ export function startServer(options: ServerOptions): Promise<Server> {
     // There from the start, because a rate misses the first value of a series that appears later.
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collected: options.collected,
-    inflations: { runningCount: 0, waiting: new FairQueue() },
+    unread: options.unread,
+    inflations: noInflations(),
     streams: new Set(),
     turns: options.streams.turns,
     ownerOf: options.ownerOf,
@@ -95,11 +102,25 @@ export function startServer(options: ServerOptions): Promise<Server> {
   };
 
   const silent = new SilentConnections();
+  let ticking: NodeJS.Timeout | undefined;
+  const tick = (): void => {
+    if (silent.tick()) return;
+    clearInterval(ticking);
+    ticking = undefined;
+  };
+  let connectionCount = 0;
+  let cutConnectionCount = 0;
   app.filter((res, change) => {
-    if (change > 0) silent.opened(res);
+    connectionCount += change;
+    if (change <= 0) return;
+    if (connectionCount > options.connectionCountMax) {
+      cutConnectionCount++;
+      res.close();
+      return;
+    }
+    silent.opened(res);
+    ticking ??= setInterval(tick, SILENCE_TICK_MS).unref();
   });
-  const ticking = setInterval(() => silent.tick(), SILENCE_TICK_MS);
-  ticking.unref();
   hearEach(app, (res) => {
     silent.heard(res);
     state.requestTurns.heard();
@@ -199,6 +220,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         inFlightCount: () => state.inFlightCount,
         receivedCount: () => state.receivedCount,
         refusedCounts: () => state.refusedCounts,
+        cutConnectionCount: () => cutConnectionCount,
       });
     });
   });

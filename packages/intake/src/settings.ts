@@ -32,7 +32,7 @@ export const intakeSettings = platformSettings.extend({
     'whether browsers reach intake by HTTPS, through a proxy that terminates TLS',
   ),
   INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
-    'maximum request bytes that wait for the broker, and maximum bytes of requests still arriving; beyond either, calls get 503',
+    'maximum request bytes that wait for the broker, and maximum bytes of requests still arriving; beyond either, calls get 503. Half of it is the maximum of large answers that callers have not read; beyond it, answers have no details',
   ),
   INTAKE_BATCH_SIZE_BYTES_MAX: integer(
     PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX,
@@ -68,6 +68,9 @@ export const intakeSettings = platformSettings.extend({
     ),
   INTAKE_SPILL_SIZE_BYTES_MAX: integer(0, 1_024 * 1_024 * MEBIBYTE, 1_024 * MEBIBYTE).describe(
     'maximum size of the local disk buffer; beyond it, calls get 503',
+  ),
+  INTAKE_CONNECTION_COUNT_MAX: integer(1, 10_000_000, 50_000).describe(
+    'maximum open connections of one process; further ones are cut. On Linux at most three quarters of the open files that the process may have. A proxy or a firewall bounds the connections of one address',
   ),
   INTAKE_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
     'maximum calls per second of one workspace in one process; further calls get 429. 0: no limit',

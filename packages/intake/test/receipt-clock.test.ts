@@ -51,6 +51,17 @@ test('another measurement lets the time stand, not go back; a clock that was wro
   expect(clock.now()).toBe(before + 4 - 10_000);
 });
 
+// A swallowed failure left the log without the reason for an outage, if no other statement was under way.
+test('a measurement that fails is reported, and those before it count', async () => {
+  const away = new Error('Postgres is away');
+  let count = 0;
+  const measured = clock.measure(() =>
+    count++ === 0 ? Promise.resolve({ aheadMs: 60_000, uncertaintyMs: 1 }) : Promise.reject(away),
+  );
+  await expect(measured).rejects.toBe(away);
+  expect(clock.now()).toBe(940_000);
+});
+
 test('a call that comes after an answer has a later millisecond than the answered calls', () => {
   const before = clock.now();
   expect(clock.now()).toBe(before);

@@ -24,6 +24,8 @@ export interface BannerFacts {
   readonly startedInMs: number;
   /** Reason for which there is no demo workspace; undefined if there is one. */
   readonly demoRefusal: string | undefined;
+  /** Whether webhooks and imports reach private addresses. */
+  readonly allowsPrivateAddresses: boolean;
 }
 
 export function renderBanner(facts: BannerFacts): string {
@@ -39,8 +41,11 @@ Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; t
   Postgres   ${facts.postgres}
   Queues     ${facts.queues}
 `;
+  const privateAddresses = facts.allowsPrivateAddresses
+    ? 'Every account can reach private addresses of this network through webhooks and imports, because WEBHOOK_ALLOW_PRIVATE_ADDRESSES is true.'
+    : 'Webhooks and imports reach no private addresses. WEBHOOK_ALLOWED_NETWORKS allows single networks.';
   if (facts.demoRefusal !== undefined) {
-    return `${where}\nNo demo workspace: ${facts.demoRefusal}. Its keys, if there were any, are out of force.\n`;
+    return `${where}\nNo demo workspace: ${facts.demoRefusal}. Its keys, if there were any, are out of force.\n${privateAddresses}\n`;
   }
   return `${where}
 Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
@@ -51,7 +56,7 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Webhook signing key   ${DEMO.signingKey}
   Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, pays by card
                         ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, pays by invoice
-${facts.simulator === undefined ? '' : `                        ${DEMO.paidAccountToken}   account ${DEMO.paidAccountId}, pays by card, with a plan and a card on file\n`}
+${facts.simulator === undefined ? '' : `                        ${DEMO.paidAccountToken}   account ${DEMO.paidAccountId}, pays by card, with a plan and a card on file\n`}${facts.allowsPrivateAddresses ? '' : `\n${privateAddresses}\n`}
 Try it in another terminal, line by line or all at once. The lines start a receiver of webhooks, create a webhook to it, place a person's order, and read the person back.
 
 ${demoCommands(facts)

@@ -3,11 +3,12 @@ import { totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { describeEnding } from '@sluice/platform/process/describe-ending';
 import { parseSettings } from '@sluice/platform/settings/config';
+import { findMisspeltSettings } from '@sluice/platform/settings/misspelt-settings';
 import { createLifecycle, type Lifecycle } from '@sluice/platform/process/lifecycle';
 import { createLogger } from '@sluice/platform/process/logger';
 import { renderLogLine, type LogFormat } from './log-lines.ts';
 import type { Service } from './service-process.ts';
-import { HELP, standaloneSettings } from './settings.ts';
+import { HELP, standaloneSettings, SUPERVISOR_SETTING_NAMES } from './settings.ts';
 import { startStandalone } from './start-standalone.ts';
 
 /** Ctrl-C under `npm start` arrives twice, from the terminal and from npm: that is one wish. */
@@ -55,6 +56,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const settings = parseSettings(standaloneSettings, process.env);
+for (const { name, nearestName } of findMisspeltSettings(process.env, SUPERVISOR_SETTING_NAMES))
+  say(
+    `${name} is not a setting and has no effect; remove it, or set ${nearestName}, the nearest setting`,
+  );
 const logFormat: LogFormat = settings.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json');
 lifecycle = createLifecycle(createLogger('standalone', settings.LOG_LEVEL));
 const banner = await startStandalone(

@@ -7,7 +7,20 @@ import {
 } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
+/** Settings of the supervisor alone: each service finds the misspelt names of its own settings. */
+const supervisorSettings = {
+  /** Directory of the data, relative to the checkout. */
+  SLUICE_DIRECTORY: z.string().default('.sluice'),
+  /** Absent: all services in one process. */
+  PROCESS_PER_SERVICE: optionalFlag(),
+  /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
+  LOG_FORMAT: z.enum(['pretty', 'json']).optional(),
+};
+
+export const SUPERVISOR_SETTING_NAMES = Object.keys(supervisorSettings);
+
 export const standaloneSettings = platformSettings.extend({
+  ...supervisorSettings,
   /** Absent: the embedded Postgres. */
   DATABASE_URL: platformSettings.shape.DATABASE_URL.optional(),
   SHARD_COUNT: integer(1, 256, 4),
@@ -23,14 +36,11 @@ export const standaloneSettings = platformSettings.extend({
   STRIPE_SECRET_KEY: z.string().optional(),
   /** Absent: the result of `allowsPrivateAddresses`. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: optionalFlag(),
+  /** Either one means that calls come through a proxy, from other machines. The services read them. */
+  API_TRUSTED_PROXIES: z.string().optional(),
+  DEMO_HOSTS: z.string().optional(),
   /** Short for the demo: if a user starts the receiver after Sluice, the default would be a wait of an hour. */
   WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 604_800_000, 10_000),
-  /** Directory of the data, relative to the checkout. */
-  SLUICE_DIRECTORY: z.string().default('.sluice'),
-  /** Absent: all services in one process. */
-  PROCESS_PER_SERVICE: optionalFlag(),
-  /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
-  LOG_FORMAT: z.enum(['pretty', 'json']).optional(),
 });
 
 export type StandaloneSettings = z.infer<typeof standaloneSettings>;
@@ -48,11 +58,14 @@ export function demoRefusal(settings: StandaloneSettings): string | undefined {
 }
 
 /**
- * Whether workers may send to private addresses. Receivers of the demo are on this machine; in production a stranger's
- * webhook could reach other programs of this machine.
+ * Whether workers may send to private addresses. Receivers of the demo are on this machine. If others can reach the API,
+ * a stranger's webhook could read other programs of this machine, such as the worker's `/metrics`.
  */
 export const allowsPrivateAddresses = (settings: StandaloneSettings): boolean =>
-  settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ?? settings.NODE_ENV !== 'production';
+  settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES ??
+  (demoRefusal(settings) === undefined &&
+    settings.API_TRUSTED_PROXIES === undefined &&
+    settings.DEMO_HOSTS === undefined);
 
 /** The address to reach a service by from this machine, which differs from one that means "all". */
 export function addressOf(host: string, port: number): string {
@@ -81,8 +94,9 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   PROCESS_PER_SERVICE=true    a process for each service, for more events a second and more memory
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)
   LOG_FORMAT                  pretty or json (pretty on a terminal)
-  NODE_ENV=production         no demo workspace; webhooks reach no private addresses unless
-                              WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true
+  NODE_ENV=production         no demo workspace, and no private addresses
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES  webhooks and imports reach private addresses (true while the demo workspace is
+                              open, without API_TRUSTED_PROXIES and DEMO_HOSTS)
 
 The demo workspace is open on loopback addresses only. docs/reference/settings.md lists every setting of the services.
 `;

@@ -35,7 +35,12 @@ import {
   serviceUrls,
 } from './service-environment.ts';
 import { startService, type Service } from './service-process.ts';
-import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
+import {
+  addressOf,
+  allowsPrivateAddresses,
+  demoRefusal,
+  type StandaloneSettings,
+} from './settings.ts';
 
 const DATABASE_NAME = 'sluice';
 /** A service ends itself when draining takes too long; this much later it is ended. */
@@ -140,7 +145,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
         '--disable-warning=ExperimentalWarning',
         ...SMALL_HEAP_ARGUMENTS,
         // A start is bound by CPU: it loads some 700 modules.
-        `--import=${pathToFileURL(join(deps.root, 'scripts/keep-stripped-types.mjs')).href}`,
+        `--import=${pathToFileURL(join(deps.root, 'scripts/quick-start.mjs')).href}`,
         join(deps.root, 'packages', programOf(name)),
       ],
       environment: { ...SMALL_HEAP_ENVIRONMENT, ...known },
@@ -187,6 +192,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     firstWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,
     startedInMs: performance.now() - startedAtMs,
     demoRefusal: refusal,
+    allowsPrivateAddresses: allowsPrivateAddresses(settings),
   });
 }
 

@@ -40,19 +40,41 @@ test('compose.yaml hands on each line of example.env, and who sends mails with w
     if (name !== 'LOG_LEVEL') expect(names).toContain(name);
 });
 
-// Intake, which every client reaches, must not need the login that reads every secret.
-test('each service of compose.yaml takes the login of its own role, and of no other', () => {
+// Intake, which every client reaches, must not have the login that reads every secret.
+test('each container of compose.yaml has one login of Postgres: of its role for a service, of the owner for migrations', () => {
   const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
-    services: Record<string, { environment: Record<string, string> }>;
+    services: Record<string, { environment: Record<string, string | number> }>;
   };
-  for (const service of SERVICES) {
-    const logins = Object.entries(services[service]?.environment ?? {}).filter(([name]) =>
-      name.endsWith('_DATABASE_URL'),
+  const loginsOf = (name: string) =>
+    Object.entries(services[name]?.environment ?? {}).filter(([, value]) =>
+      /postgres:|POSTGRES_/.test(String(value)),
     );
-    const own = `${service.toUpperCase()}_DATABASE_URL`;
-    expect(logins).toEqual([[own, `\${${own}:-}`]]);
-    const url = `postgres://sluice_${service}_login:secret@postgres:5432/sluice`;
-    expect(parseSettingsOf(service, { ...SECRETS, [own]: url })).toMatchObject({ [own]: url });
+  const urlOf = (user: string, password: string) => [
+    'DATABASE_URL',
+    `postgres://${user}:\${${password}:?see infra/example.env}@postgres:5432/sluice`,
+  ];
+  for (const service of SERVICES)
+    expect(loginsOf(service)).toEqual([
+      urlOf(`sluice_${service}_login`, `${service.toUpperCase()}_POSTGRES_PASSWORD`),
+    ]);
+  expect(loginsOf('migrate')).toEqual([urlOf('sluice', 'POSTGRES_PASSWORD')]);
+});
+
+test('Postgres of compose.yaml makes those logins with the database', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { environment: Record<string, string>; volumes: string[] }>;
+  };
+  const { environment = {}, volumes = [] } = services['postgres'] ?? {};
+  // Its image runs the files of this folder.
+  expect(volumes).toContain('./postgres/logins.sql:/docker-entrypoint-initdb.d/logins.sql:ro');
+  const logins = readInfra('postgres/logins.sql');
+  for (const service of SERVICES) {
+    const password = `${service.toUpperCase()}_POSTGRES_PASSWORD`;
+    expect(environment[password]).toBe(`\${${password}:?see infra/example.env}`);
+    expect(logins).toContain(`\\getenv ${service} ${password}\n`);
+    expect(logins).toContain(
+      `alter role sluice_${service}_login login inherit password :'${service}';`,
+    );
   }
 });
 

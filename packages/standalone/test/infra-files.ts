@@ -9,7 +9,7 @@ import { workerSettings } from '@sluice/worker/process/settings';
 const INFRA = fileURLToPath(new URL('../../../infra/', import.meta.url));
 export const readInfra = (path: string): string => readFileSync(`${INFRA}${path}`, 'utf8');
 
-/** Values that people put in the secret of Kubernetes (`docs/operations/kubernetes.md`), and Compose into `.env`. */
+/** Values that people put in the secrets of Kubernetes (`docs/operations/kubernetes.md`), and Compose into `.env`. */
 export const SECRETS = {
   DATABASE_URL: 'postgres://of-the-secret/sluice',
   REDIS_URL: 'redis://of-the-secret:6379',

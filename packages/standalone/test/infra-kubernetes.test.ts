@@ -2,7 +2,9 @@
  * Files for Kubernetes and Prometheus, checked against the services' settings. Checks that need them running are in
  * `integration/infra.test.ts`.
  */
+import { readFileSync } from 'node:fs';
 import { intakeSettings } from '@sluice/intake/settings';
+import { workerSettings } from '@sluice/worker/process/settings';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { defaultsOf, parseSettingsOf, readInfra, SECRETS, SERVICES } from './infra-files.ts';
@@ -28,7 +30,9 @@ interface PodTemplate {
       readonly envFrom?: readonly object[];
       readonly env?: readonly {
         readonly name: string;
-        readonly valueFrom: { readonly secretKeyRef: { readonly key: string } };
+        readonly valueFrom: {
+          readonly secretKeyRef: { readonly name: string; readonly key: string };
+        };
       }[];
       readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
       readonly readinessProbe: Probe;
@@ -74,11 +78,9 @@ describe.each(SERVICES)('%s', (service) => {
       { name: 'http', containerPort: port },
       { name: 'admin', containerPort: adminPort },
     ]);
-    for (const probe of [container?.readinessProbe, container?.livenessProbe]) {
-      expect(['/livez', '/readyz']).toContain(probe?.httpGet.path);
-      expect(probe?.httpGet.port).toBe('http');
-    }
-    expect(container?.livenessProbe.httpGet.path).toBe('/livez');
+    expect(['/livez', '/readyz']).toContain(container?.readinessProbe.httpGet.path);
+    expect(container?.readinessProbe.httpGet.port).toBe('http');
+    expect(container?.livenessProbe.httpGet).toEqual({ path: '/livez', port: 'admin' });
     expect(template?.metadata.annotations['prometheus.io/port']).toBe(String(adminPort));
     const { scrape_configs: jobs } = parse(readInfra('observability/prometheus.yaml')) as {
       scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
@@ -184,20 +186,38 @@ test.each(SERVICES)('%s starts beside the services of the namespace', (name) => 
   ).not.toThrow();
 });
 
-test('intake, which everybody reaches, and migrations are given no secret that they do not need', () => {
-  for (const name of ['intake', 'migrate']) {
-    const [container] = podsOf(name)[0]?.containers ?? [];
-    expect(JSON.stringify(container?.envFrom ?? [])).not.toContain('secretRef');
-    const given = container?.env?.map(({ name: as, valueFrom }) => [
-      as,
-      valueFrom.secretKeyRef.key,
-    ]);
-    expect(given?.map(([as]) => as)).toContain('DATABASE_URL');
-    if (name === 'intake') expect(given?.map(([as]) => as)).toContain('INTAKE_DATABASE_URL');
-    for (const [as, key] of given ?? []) {
-      expect(key).toBe(as);
-      expect(Object.keys(intakeSettings.shape)).toContain(as);
-    }
+test.each([
+  ...SERVICES.map((service) => [service, `sluice-${service}`] as const),
+  ['migrate', 'sluice-owner'] as const,
+])('%s has one login of Postgres, from a secret of its own', (name, secret) => {
+  const [container] = podsOf(name)[0]?.containers ?? [];
+  const logins = container?.env?.filter(({ name: as }) => as.endsWith('DATABASE_URL'));
+  expect(logins).toEqual([
+    { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: secret, key: 'DATABASE_URL' } } },
+  ]);
+  // Of a whole secret it would get the logins of the others too.
+  const whole = JSON.stringify(container?.envFrom ?? []);
+  expect(whole.replaceAll('"secretRef":{"name":"sluice"}', '')).not.toContain('secretRef');
+  // And the secrets are as the page has them made.
+  const page = readFileSync(
+    new URL('../../../docs/operations/kubernetes.md', import.meta.url),
+    'utf8',
+  );
+  expect(page).toContain(`create secret generic ${secret} --from-literal=DATABASE_URL=`);
+});
+
+test.each([
+  ['intake', intakeSettings],
+  ['migrate', intakeSettings],
+  ['worker', workerSettings],
+] as const)('%s is given no secret that it does not need', (name, { shape }) => {
+  const [container] = podsOf(name)[0]?.containers ?? [];
+  expect(JSON.stringify(container?.envFrom ?? [])).not.toContain('secretRef');
+  const given = container?.env?.map(({ name: as, valueFrom }) => [as, valueFrom.secretKeyRef.key]);
+  expect(given?.map(([as]) => as)).toContain('DATABASE_URL');
+  for (const [as, key] of given ?? []) {
+    expect(key).toBe(as);
+    expect(Object.keys(shape)).toContain(as);
   }
 });
 

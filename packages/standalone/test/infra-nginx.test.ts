@@ -63,6 +63,13 @@ describe('nginx', () => {
     expect(files).not.toContain('proxy_set_header');
   });
 
+  test('shows no version of a server', () => {
+    expect(rest).toMatch(/^ {2}server_tokens off;/m);
+    expect(rest).toMatch(/^ {2}proxy_hide_header uWebSockets;/m);
+    // A level with one of its own would not have the common one.
+    expect((intake + api).match(/proxy_hide_header/g)).toHaveLength(1);
+  });
+
   test('writes no path down, for people are named in it', () => {
     expect(rest).toMatch(/^\s*access_log off;/m);
     expect(rest).toMatch(/^\s*error_log stderr crit;/m);

@@ -1,10 +1,13 @@
-/** Modules that the services load before they have read a setting: each takes a millisecond or two of every start. */
+/** Modules that the services load before they have read a setting: each takes up to a millisecond of every start. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
 
-const main = (service: string): string =>
-  fileURLToPath(new URL(`../../${service}/src/main.ts`, import.meta.url));
+const SERVICES = ['intake', 'worker', 'api'] as const;
+type ServiceName = (typeof SERVICES)[number];
+const fileOf = (path: string): string =>
+  fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
 const LISTING = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
@@ -14,22 +17,53 @@ const LISTING = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 /** Without settings it ends once everything is loaded. */
-const listLoaded = (service: string): Promise<string[]> =>
+const listLoaded = (service: ServiceName, ...imported: string[]): Promise<string[]> =>
   new Promise((resolve) => {
-    const args = ['--disable-warning=ExperimentalWarning', '--import', LISTING, main(service)];
+    const imports = [...imported, LISTING].map((each) => `--import=${each}`);
+    const main = fileOf(`packages/${service}/src/main.ts`);
+    const args = ['--disable-warning=ExperimentalWarning', ...imports, main];
     const env = { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] };
     execFile(process.execPath, args, { env }, (_error, _stdout, stderr) =>
       resolve(JSON.parse(stderr) as string[]),
     );
   });
 
-test.for(['intake', 'worker', 'api'])(
-  'the %s loads the payment provider’s SDK, migrations and the sender of traces only when it needs them',
-  async (service) => {
-    const loaded = await listLoaded(service);
-    expect(loaded.some((url) => url.includes('/kysely/'))).toBe(true);
+const loadedBy = { intake: [], worker: [], api: [] } as Record<ServiceName, string[]>;
+const quicklyLoadedBy = { intake: [], worker: [], api: [] } as Record<ServiceName, string[]>;
+beforeAll(async () => {
+  await promisify(execFile)(process.execPath, [fileOf('scripts/join-packages.mjs')], { env: {} });
+  for (const service of SERVICES) {
+    loadedBy[service] = await listLoaded(service);
+    quicklyLoadedBy[service] = await listLoaded(service, fileOf('scripts/quick-start.mjs'));
+  }
+}, 300_000);
+
+const isOfPackage = (url: string): boolean => url.includes('/node_modules/');
+const isJoined = (url: string): boolean => url.includes('/node_modules/.cache/joined/');
+/** A decoder of messages for this platform, and the packages that find its file. */
+const isNative = (url: string): boolean =>
+  /\/node_modules\/(msgpackr-extract|node-gyp-build-optional-packages|detect-libc)\//.test(url);
+const isOwn = (url: string): boolean => url.startsWith('file:') && url.endsWith('.ts');
+
+describe.for(SERVICES)('the %s', (service) => {
+  test('loads the payment provider’s SDK, the mail library, migrations, the description of intake’s calls and the sender of traces only when it needs them', () => {
+    expect(loadedBy[service].some((url) => url.includes('/kysely/'))).toBe(true);
     const needless =
-      /node_modules\/(stripe|@opentelemetry\/(?!api\/))|\/database\/src\/migrations\//;
-    expect(loaded.filter((url) => needless.test(url))).toEqual([]);
-  },
-);
+      /node_modules\/(stripe|nodemailer|@opentelemetry\/(?!api\/))|\/database\/src\/migrations\/|\/openapi\/(render-reference|intake\/(?!intake-tags))/;
+    expect(loadedBy[service].filter((url) => needless.test(url))).toEqual([]);
+  });
+
+  test('loads the packages of its start from a few joined files', () => {
+    const loaded = quicklyLoadedBy[service];
+    expect(loaded.filter(isJoined).length).toBeGreaterThan(0);
+    expect(loaded.filter(isJoined).length).toBeLessThan(30);
+    expect(loaded.filter((url) => isOfPackage(url) && !isJoined(url) && !isNative(url))).toEqual(
+      [],
+    );
+  });
+
+  test('loads the same modules of ours from joined packages as from the packages themselves', () => {
+    const ownOf = (urls: string[]) => urls.filter(isOwn).toSorted();
+    expect(ownOf(quicklyLoadedBy[service])).toEqual(ownOf(loadedBy[service]));
+  });
+});

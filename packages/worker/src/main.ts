@@ -7,7 +7,7 @@ import { createDatabase } from '@sluice/database/connection/connection';
 import { waitForDatabase } from '@sluice/database/connection/database-wait';
 import { findDueWork } from '@sluice/database/maintenance/due-work';
 import { joinInstallation, requireReadyCitus } from '@sluice/database/schema/installation';
-import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
+import { joinBesideKeptSessions } from '@sluice/database/schema/beside-kept-sessions';
 import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { NumberStock } from '@sluice/database/people/numbers';
 import { countDeadLetteredOperations } from '@sluice/database/events/dead-lettered-operations';
@@ -38,8 +38,7 @@ import { warnOfEndpoints } from './delivery/name-refused-endpoints.ts';
 import { resolveBySystem } from '@sluice/platform/outgoing/vetted-connection';
 import { moveStagedFlushes } from './events/move-staged-flushes.ts';
 import { createCommitBatchProcessor } from './events/commit-batch-processor.ts';
-import { importBoundsOf } from './imports/import-bounds.ts';
-import { createImportReconcileLoops } from './imports/reconcile-imports.ts';
+import { createImportReconcileLoops, importBoundsOf } from './imports/reconcile-imports.ts';
 import { createDepartedWorkers } from './maintenance/departed-workers.ts';
 import { startExportTasks } from './maintenance/export-tasks.ts';
 import { startProcessHeartbeat } from './process/process-heartbeat.ts';
@@ -103,7 +102,6 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
-const secrets = webhookSecrets(encryptedText);
 const measure = () => measureClock(database, clocks);
 const clock = new WorkerClock({ ...clocks, measure, onMeasured, fail });
 await waitForDatabase({
@@ -111,13 +109,14 @@ await waitForDatabase({
   lifecycle,
   logger,
   async join() {
-    await requireKeptSessions(session);
-    await joinInstallation(database, settings.SHARD_COUNT);
-    await requireReadyCitus(database, settings.REDIS_URL);
-    await clock.require();
-    // Before anything is sent: a key that does not open should end the start, not each delivery.
-    for (const sample of await listEncryptedSamples(database))
-      encryptedText.decrypt(sample.stored, contextOf(sample));
+    await joinBesideKeptSessions(session, async () => {
+      await joinInstallation(database, settings.SHARD_COUNT);
+      await requireReadyCitus(database, settings.REDIS_URL);
+      await clock.require();
+      // Before anything is sent: a key that does not open should end the start, not each delivery.
+      for (const sample of await listEncryptedSamples(database))
+        encryptedText.decrypt(sample.stored, contextOf(sample));
+    });
     await encryptSecrets({ database, encryptedText, now });
   },
 });
@@ -127,6 +126,8 @@ let consumers: Consumers | undefined;
 const presence = new WorkerPresence({
   ...session,
   brokerWorkerIds: () => consumers?.brokerWorkerIds() ?? [],
+  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
+  monotonicNow,
   logger,
 });
 lifecycle.defer('presence', () => presence.stop());
@@ -164,7 +165,7 @@ const deliveries = createDeliveries({
   database,
   producer,
   webhooks,
-  ...secrets,
+  ...webhookSecrets(encryptedText),
   tracing,
   tail,
   countAttempt: statistics.countAttempt.bind(statistics),
@@ -196,9 +197,8 @@ registerProcessMetrics({
   countDeadLettered: () => countDeadLetteredOperations(database, DEAD_LETTERED_COUNT_MAX),
   countPurchasesInReview: () => countPurchasesInReview(database, DEAD_LETTERED_COUNT_MAX),
   report: watchReport,
-  attempts: deliveries.attempts,
+  ...deliveries,
   providerCalls: purchases.providerCalls,
-  permits: deliveries.permits,
 });
 const watched = { metrics, logger, lifecycle };
 const clockWatch = watchClock({ measure, onMeasured: clock.watch.bind(clock), ...watched });
@@ -221,7 +221,7 @@ const started = await startConsumers(broker, {
   laneConcurrency: LANE_CONCURRENCY,
   now: monotonicNow,
   processCommitBatch: commitBatches.processCommitBatch,
-  wakeLane: deliveries.wakeLane,
+  ...deliveries.processors,
   onHung(queue, jobId) {
     // The restarted process gets fresh connections; another worker takes the job meanwhile.
     abandon(
@@ -257,7 +257,7 @@ const webhookReconcileLoops = startWebhookTasks({
     tracedReplay: (store, replay) => tracing.replaying(store, replay),
   },
   encryptedText,
-  wakeLane: (lane) => producer.wakeLane(lane),
+  producer,
   reconcileIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
   alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
   retentionDays: settings.WEBHOOK_LOG_RETENTION_DAYS,
@@ -289,7 +289,7 @@ const reconcileLoops = startReconcileLoops({
       monotonicNow,
       calls: { pending: started.pending, stage: producer.stage },
       countRows: statistics.countRows.bind(statistics),
-      wakeLane: (lane) => producer.wakeLane(lane),
+      wakeLanes: (lanes) => producer.wakeLanes(lanes),
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
       logger,

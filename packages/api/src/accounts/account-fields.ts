@@ -4,7 +4,7 @@ import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
 import { isCountry, requiredParts } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
-import { text } from '../http/fields.ts';
+import { NOT_BLANK, text } from '../http/fields.ts';
 import { webAddress } from '../http/url-field.ts';
 
 const NAME_LENGTH_MAX = 100;
@@ -12,7 +12,7 @@ const LINE_LENGTH_MAX = 200;
 /** RFC 5321, and the size limit of `users_by_email`. */
 const EMAIL_LENGTH_MAX = 254;
 /** For the description, in words of every engine of patterns. */
-const ONE_LINE = String.raw`^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$`;
+const ONE_LINE = String.raw`^(?=.*\S)[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$`;
 /** For the description of a body whose fields are all optional. */
 export const SOME_FIELD = { minProperties: 1 };
 
@@ -21,6 +21,7 @@ const line = (lengthMax: number) =>
   text(lengthMax)
     .trim()
     .min(1)
+    .meta(NOT_BLANK)
     .refine((value) => !/\p{Cc}|[\u2028\u2029]/u.test(value), {
       error: 'must be one line without control characters',
     })

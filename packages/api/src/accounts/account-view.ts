@@ -1,9 +1,7 @@
 /** An account on the wire (`account-conventions.md` §4.1). Pure. */
 import type { Account } from '@sluice/database/accounts/accounts';
 import { z } from 'zod';
-
-/** RFC 3339, UTC, milliseconds. */
-export const instant = z.string().meta({ format: 'date-time' });
+import { instant } from '../http/fields.ts';
 
 export const addressShape = z
   .object({

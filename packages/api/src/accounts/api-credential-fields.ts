@@ -1,12 +1,13 @@
 /** A credential on the wire. Also the fields of a new one (`account-conventions.md` §4.3). Pure. */
+import { choose, hasMember, hasMemberAs, where, without } from '../http/conditions.ts';
 import { isIP } from 'node:net';
 import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/accounts/api-credentials';
 import { ROLES, SCOPES } from '@sluice/domain/accounts/account';
 import { parseIsoMs } from '@sluice/domain/value-rules/iso-instant';
 import { z } from 'zod';
 import { int32, name } from './account-fields.ts';
-import { instant, instantOrNull } from './account-view.ts';
-import { text, UNIX_SECONDS_MAX } from '../http/fields.ts';
+import { instantOrNull } from './account-view.ts';
+import { instant, text, UNIX_SECONDS_MAX } from '../http/fields.ts';
 
 export const CREDENTIALS_PATH = '/v1/accounts/:account_id/api_credentials';
 const ADDRESS_COUNT_MAX = 50;
@@ -39,8 +40,8 @@ export const credential = z
       description: 'Of type pipelines: it opens identify calls only, until one was taken.',
     }),
     created_by_user_id: z.int().nullable(),
-    last_used_at: instant.nullable().meta({ description: 'To the minute; of service accounts.' }),
-    last_used_ip: z.string().nullable(),
+    last_used_at: instant.nullable().meta({ description: 'To the minute.' }),
+    last_used_ip: z.string().nullable().meta({ description: 'Of tokens and app keys.' }),
     expires_at: instant.nullable(),
     revoked_at: instant.nullable(),
     created_at: instant,
@@ -123,6 +124,16 @@ export const newCredentialInput = z
   })
   .meta({
     id: 'NewApiCredentialInput',
+    ...where(
+      choose(hasMemberAs('type', { const: 'service_account' }), without('environment_id'), {
+        ...hasMember('environment_id'),
+        ...without('role', 'scopes'),
+      }),
+      choose(
+        hasMemberAs('type', { enum: ['tracking', 'pipelines'] }),
+        without('ip_allowlist', 'read_only'),
+      ),
+    ),
     description:
       'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`) and scopes. It and an app key may be bound to addresses and be read-only.',
     requestExamples: [

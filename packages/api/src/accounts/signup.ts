@@ -19,7 +19,6 @@ import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { ROLES } from '@sluice/domain/accounts/account';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
-import { instant } from './account-view.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
@@ -28,6 +27,7 @@ import {
   commonFailures,
   conflicting,
   forbidden,
+  instant,
   tooMany,
   unprocessable,
 } from '../http/fields.ts';

@@ -15,7 +15,6 @@ import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { accountCallerOf, originOf } from '../auth/account-guard.ts';
-import { instant } from './account-view.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
@@ -24,6 +23,7 @@ import {
   commonFailures,
   conflicting,
   forbidden,
+  instant,
   missing,
   text,
   tooMany,

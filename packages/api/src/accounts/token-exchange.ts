@@ -111,7 +111,7 @@ export function registerTokenExchange(scope: ApiServer, effects: TokenExchangeEf
       const refusal = await countCall(reply, caller.credentialId);
       if (refusal) return sendProblem(request, reply, refusal);
       if (!isAllowedFrom(request.ip, caller.ipAllowlist))
-        return sendProblem(request, reply, {
+        return effects.refusedCredentials.refuse(request, reply, secret, {
           code: 'ip_not_allowed',
           message:
             'the token may not be used from this address; use an address of its ip_allowlist',

@@ -9,7 +9,7 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { isDemoAccount } from '@sluice/database/demo/seed-demo';
-import { resetSecondFactor } from '@sluice/database/users/second-factors';
+import { isTokenOfUser, resetSecondFactor } from '@sluice/database/users/second-factors';
 import {
   changeUser,
   endUserSessions,
@@ -222,13 +222,17 @@ export function registerUserChanges(scope: ApiServer, { database, now }: UserEff
       },
     },
     async (request, reply) => {
-      const { accountId, session } = accountCallerOf(request);
+      const { accountId, session, credentialId } = accountCallerOf(request);
       const { user_id: userId } = request.params;
-      // A session alone must not take the factor from its user: the user's own removal asks for a code.
-      if (session?.userId === userId) return sendProblem(request, reply, OWN_FACTOR);
+      const key = { accountId, userId };
+      // A session alone must not take the factor from its user, nor a token that the session could make.
+      if (
+        session?.userId === userId ||
+        (credentialId !== null && (await isTokenOfUser(database, key, credentialId)))
+      )
+        return sendProblem(request, reply, OWN_FACTOR);
       if (!(await findUser(database, accountId, userId)))
         return sendProblem(request, reply, notFound('user'));
-      const key = { accountId, userId };
       if (!(await resetSecondFactor(database, key, originOf(request), now())))
         return sendProblem(request, reply, NO_FACTOR);
       return reply.code(204).send();
@@ -268,7 +272,8 @@ const OF_DEMO: Problem = {
 
 const OWN_FACTOR: Problem = {
   code: 'conflict',
-  message: 'you remove your own second factor in your settings, with one of its codes',
+  message:
+    'you remove your own second factor in your settings, with one of its codes; a token that you made does not remove it',
 };
 
 const NO_FACTOR: Problem = {

@@ -4,8 +4,8 @@ import { ROLES } from '@sluice/domain/accounts/account';
 import { type User, listUsers } from '@sluice/database/users/users';
 import { z } from 'zod';
 import { accountCallerOf } from '../auth/account-guard.ts';
-import { instant, instantOrNull } from './account-view.ts';
-import { accountReadFailures, idInPath } from '../http/fields.ts';
+import { instantOrNull } from './account-view.ts';
+import { accountReadFailures, idInPath, instant } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** The list has no pages; `meta.total` shows if it is longer. */

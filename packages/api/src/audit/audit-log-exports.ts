@@ -5,12 +5,12 @@
  * file (`worker/src/maintenance/export-audit-logs.ts`). A poll only reads. The file is fetched by a link that is
  * made anew at each poll and good for ten minutes; each download has its entry in the log.
  */
+import { choose, hasMember, hasMemberAs, where } from '../http/conditions.ts';
 import type { Database } from '@sluice/database/connection/connection';
 import { Readable } from 'node:stream';
 import {
   type AuditLogExport,
   type AuditLogExportKey,
-  type ExportReader,
   findAuditLogExport,
   findExportPart,
   orderAuditLogExport,
@@ -30,6 +30,7 @@ import {
   commonFailures,
   conflicting,
   idInPath,
+  instant,
   missing,
 } from '../http/fields.ts';
 import { notFound, validationFailed } from '../http/problem.ts';
@@ -60,7 +61,9 @@ const TOO_LONG = {
 const tags = ['audit logs'];
 const config = { access: { role: 'account_admin' } } as const;
 const exportIdInPath = z.string().regex(/^[\w-]{1,64}$/);
-const instant = z.string().meta({ format: 'date-time' });
+
+/** An empty text counts as absent. */
+const isNamed = (member: string) => hasMemberAs(member, { minLength: 1 });
 
 const exportRequest = z
   .strictObject({
@@ -77,6 +80,13 @@ const exportRequest = z
   .superRefine(checkFilter)
   .meta({
     id: 'ExportAuditLogsRequest',
+    ...where(
+      choose(isNamed('object_id'), isNamed('object_type')),
+      choose(
+        { anyOf: [hasMember('action'), hasMember('attribute_name')] },
+        { anyOf: [isNamed('object_type'), isNamed('object_id')] },
+      ),
+    ),
     description: `The filters of the list. At most ${WINDOW_DAYS_MAX} days; without start_time, the last ones.`,
     requestExamples: [
       {
@@ -197,7 +207,7 @@ export function registerAuditLogExports(
 
   function toWire(found: AuditLogExport, request: FastifyRequest): z.infer<typeof exportResponse> {
     const isCompleted = found.status === 'completed';
-    const link = writeExportLink(secret, found, readerOf(request), now() + LINK_TTL_MS);
+    const link = writeExportLink(secret, found, originOf(request), now() + LINK_TTL_MS);
     return {
       export: {
         id: found.exportId,
@@ -220,14 +230,6 @@ export function registerAuditLogExports(
       },
     };
   }
-}
-
-/** For the link of the file: an export is read by users and by service accounts alone. */
-function readerOf(request: FastifyRequest): ExportReader {
-  const { session, serviceAccountId } = accountCallerOf(request);
-  return session?.userId != null
-    ? { type: 'user', userId: session.userId }
-    : { type: 'service_account', serviceAccountId };
 }
 
 /** The file counts as gone once its time is over, even if it is not reconciled yet. */
@@ -281,7 +283,7 @@ export function registerExportDownload(
           database,
           found,
           {
-            actor: opened.holder,
+            ...opened.holder,
             ipAddr: request.ip,
             userAgent: request.headers['user-agent'] ?? null,
             requestId: request.id,

@@ -6,6 +6,7 @@
  * far more would be exported than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
+import { AUDIT_ACTOR_TYPES } from '@sluice/domain/accounts/audit-change';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { parseRfc3339Ms } from '@sluice/domain/parsing/rfc3339';
 import { z } from 'zod';
@@ -25,6 +26,10 @@ const time = (rounding: 'up' | 'down') =>
 
 /** All but the ids, which are texts in a query and numbers in a body. */
 const filterFields = {
+  actor_type: z.enum(AUDIT_ACTOR_TYPES).optional().meta({
+    description:
+      'The kind of the actor. A key of a workspace is a `service_account`, and a change that no call made is of the `system`.',
+  }),
   ip_addr: text(ADDRESS_LENGTH_MAX)
     .optional()
     .meta({ description: 'The address begins with this text: `10.0.` finds 10.0.1.2.' }),
@@ -44,6 +49,7 @@ const filterFields = {
 };
 
 const actor = { description: 'The actor that made the change.' };
+const session = { description: 'The session of the console that the call was made in.' };
 const credential = { description: 'The key or token that the call was made with.' };
 
 /** For a query. */
@@ -52,6 +58,7 @@ export const filterQuery = {
   user_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
   service_account_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
   credential_id: integerInQuery(1, INTEGER_MAX).optional().meta(credential),
+  session_id: integerInQuery(1, INTEGER_MAX).optional().meta(session),
 };
 
 /** For a body. */
@@ -60,6 +67,7 @@ export const filterBody = {
   user_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
   service_account_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
   credential_id: z.int().min(1).max(INTEGER_MAX).optional().meta(credential),
+  session_id: z.int().min(1).max(INTEGER_MAX).optional().meta(session),
 };
 
 type FilterFields = z.infer<z.ZodObject<typeof filterBody>>;
@@ -86,9 +94,11 @@ const isGiven = (value: string | undefined): value is string => value !== undefi
 
 export function toFilter(given: FilterFields): AuditLogFilter {
   return {
+    actorType: given.actor_type,
     userId: given.user_id,
     serviceAccountId: given.service_account_id,
     credentialId: given.credential_id,
+    sessionId: given.session_id,
     // Addresses are kept in lower case.
     ipAddrPrefix: given.ip_addr === '' ? undefined : given.ip_addr?.toLowerCase(),
     startMs: given.start_time,

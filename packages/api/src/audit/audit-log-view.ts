@@ -1,8 +1,9 @@
 /** The audit log on the wire (`account-conventions.md` §4.4). Pure. */
+import { AUDIT_ACTOR_TYPES } from '@sluice/domain/accounts/audit-change';
 import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { z } from 'zod';
+import { instant } from '../http/fields.ts';
 
-const instant = z.string().meta({ format: 'date-time' });
 const action = z.enum(['created', 'updated', 'deleted']);
 
 const entryFields = {
@@ -14,7 +15,7 @@ const entryFields = {
   object_name: z.string().nullable(),
   actor: z
     .object({
-      type: z.enum(['user', 'service_account', 'portal', 'system']),
+      type: z.enum(AUDIT_ACTOR_TYPES),
       user_id: z.int().nullable(),
       service_account_id: z.int().nullable(),
       name: z.string().nullable().meta({
@@ -25,6 +26,10 @@ const entryFields = {
     .meta({ id: 'AuditLogActor' }),
   ip_addr: z.string().nullable(),
   user_agent: z.string().nullable(),
+  credential_id: z
+    .int()
+    .nullable()
+    .meta({ description: 'The key or token of the call; null in a session of the console.' }),
   environment_id: z.int().nullable(),
   changed_attributes: z.array(z.string()),
   request_id: z.string().nullable(),
@@ -59,6 +64,9 @@ export const auditLogDetail = z
       context: z.object({
         location: z.string().nullable(),
         credential_id: z.int().nullable(),
+        session_id: z.int().nullable().meta({
+          description: 'The session of the console; null for a key, a token and the portal.',
+        }),
         run_id: z.string().nullable(),
         portal_link_id: z.string().nullable(),
       }),

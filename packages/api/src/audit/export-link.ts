@@ -4,13 +4,15 @@
  *
  * `<account>.<export>.<holder>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names its export, so it need not be stored,
  * and it cannot be made or prolonged without the secret. The holder is the caller that asked for it, for the entry of
- * the download in the audit log: `u7` is a user, `s7` a service account. A process of an older version leaves the holder
- * out, and its links open too. Pure; the clock is an argument.
+ * the download in the audit log: `u7` is a user, `s7` a service account, `u7-12` a user in session 12. A process of an
+ * older version leaves the session out, and its links open too. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { AuditLogExportKey, ExportReader } from '@sluice/database/audit/audit-log-exports';
+import type { AccountActor } from '@sluice/database/changes/record-change';
 
-const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})(?:\.([us])(\d{0,10}))?\.(\d{1,12})\.([\w-]{43})$/;
+const LINK =
+  /^([1-9]\d{0,15})\.([\w-]{1,64})(?:\.([us])(\d{0,10})(?:-(\d{1,10}))?)?\.(\d{1,12})\.([\w-]{43})$/;
 
 /** Between the clocks of two API processes. */
 const CLOCK_DIFFERENCE_MS_MAX = 60_000;
@@ -24,10 +26,11 @@ export type OpenedLink =
 export function writeExportLink(
   secret: string,
   { accountId, exportId }: AuditLogExportKey,
-  holder: ExportReader,
+  { actor, sessionId = null }: Partial<ExportReader> & Pick<ExportReader, 'actor'>,
   expiresAtMs: number,
 ): string {
-  const held = holder.type === 'user' ? `u${holder.userId}` : `s${holder.serviceAccountId ?? ''}`;
+  const owner = actor.type === 'user' ? `u${actor.userId}` : `s${actor.serviceAccountId ?? ''}`;
+  const held = sessionId === null ? owner : `${owner}-${sessionId}`;
   const text = `${accountId}.${exportId}.${held}.${Math.floor(expiresAtMs / 1000)}`;
   return `${text}.${sign(secret, text)}`;
 }
@@ -39,19 +42,29 @@ export function openExportLink(
   nowMs: number,
   lifetimeMs: number,
 ): OpenedLink {
-  const [, accountId = '', exportId = '', kind = '', id = '', expiry = '', signature = ''] =
-    LINK.exec(link) ?? [];
+  const [
+    ,
+    accountId = '',
+    exportId = '',
+    kind = '',
+    id = '',
+    session,
+    expiry = '',
+    signature = '',
+  ] = LINK.exec(link) ?? [];
   if (signature === '') return { outcome: 'unknown' };
-  const held = kind === '' ? [] : [`${kind}${id}`];
+  const inSession = session === undefined ? '' : `-${session}`;
+  const held = kind === '' ? [] : [`${kind}${id}${inSession}`];
   const expected = sign(secret, [accountId, exportId, ...held, expiry].join('.'));
   if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected)))
     return { outcome: 'unknown' };
   const leftMs = Number(expiry) * 1000 - nowMs;
   if (leftMs <= 0 || leftMs > lifetimeMs + CLOCK_DIFFERENCE_MS_MAX) return { outcome: 'expired' };
-  const holder: ExportReader =
+  const actor: AccountActor =
     kind === 'u'
       ? { type: 'user', userId: Number(id) }
       : { type: 'service_account', serviceAccountId: id === '' ? null : Number(id) };
+  const holder = { actor, sessionId: session === undefined ? null : Number(session) };
   return { outcome: 'opened', accountId: Number(accountId), exportId, holder };
 }
 

@@ -18,7 +18,7 @@ import {
   findAccountToken,
   findAccountTokenById,
 } from '@sluice/database/accounts/account-tokens';
-import type { ChangeOrigin } from '@sluice/database/changes/record-change';
+import type { AccountActor, ChangeOrigin } from '@sluice/database/changes/record-change';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
@@ -33,7 +33,12 @@ import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
 import { createUseRecorder } from './record-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
-import { createSessionDoor, SECOND_FACTOR_MISSING, sessionSubject } from './session-door.ts';
+import {
+  addressOf,
+  createSessionDoor,
+  SECOND_FACTOR_MISSING,
+  sessionSubject,
+} from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 
 /** Requirements of a route on its caller. */
@@ -82,6 +87,10 @@ declare module 'fastify' {
     /** For account routes: who may call. */
     access?: Access;
   }
+  interface FastifySchema {
+    /** For the description: the lowest role of a user or a token that may call. */
+    'x-sluice-role'?: Role;
+  }
   interface FastifyRequest {
     /** Set by {@link guardAccounts}; null on routes outside its scope. */
     accountCaller: AccountCaller | null;
@@ -102,8 +111,13 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
   const countCall = createTokenRate(effects);
   const readSession = createSessionDoor(effects);
   const { database, now, refusedCredentials } = effects;
-  const noteRefused = (request: FastifyRequest, caller: AccountToken, { code }: Problem): void => {
-    const text = request.headers.authorization;
+  /** @param text - the token; undefined in a session that it opened. */
+  const noteRefused = (
+    request: FastifyRequest,
+    caller: Parameters<typeof recordMisuse>[2],
+    { code }: Problem,
+    text: string | undefined,
+  ): void => {
     if (code === 'ip_not_allowed') refusedCredentials.note(request, 'ip_not_allowed', text);
     if (code !== 'not_found') return;
     refusedCredentials.note(request, 'other_account', text);
@@ -120,7 +134,12 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     const access = route.config?.access;
     if (!access) throw new Error(`${route.url} has no config.access; add the rights that it needs`);
     const description = [route.schema?.description, describeAccess(access)].join(' ').trim();
-    route.schema = { ...route.schema, description, security: [{ account_token: [] }] };
+    route.schema = {
+      ...route.schema,
+      description,
+      security: [{ account_token: [] }],
+      'x-sluice-role': access.role,
+    };
   });
 
   scope.addHook('onRequest', async (request, reply) => {
@@ -131,8 +150,15 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     if (reading.outcome === 'open') {
       const { session } = reading;
       const caller = callerOfSession(session, effects.operatorAccountIds);
-      const refusal = (await countCall(reply, sessionSubject(session))) ?? refuse(request, caller);
-      if (refusal) return sendProblem(request, reply, refusal);
+      const refusal =
+        (await countCall(reply, sessionSubject(session, request))) ?? refuse(request, caller);
+      if (refusal) {
+        const { credentialId, serviceAccountId } = session;
+        // A user asks for no other account on purpose: an address of another account is an old bookmark.
+        if (credentialId !== null && serviceAccountId !== null)
+          noteRefused(request, { ...caller, credentialId, serviceAccountId }, refusal, undefined);
+        return sendProblem(request, reply, refusal);
+      }
       request.accountCaller = caller;
       return undefined;
     }
@@ -147,7 +173,7 @@ export function guardAccounts(scope: ApiServer, effects: AccountGuardEffects): v
     const caller = { ...token, session: null };
     const refusal = (await countCall(reply, token.credentialId)) ?? refuse(request, caller);
     if (refusal) {
-      noteRefused(request, token, refusal);
+      noteRefused(request, token, refusal, request.headers.authorization);
       return sendProblem(request, reply, refusal);
     }
     request.accountCaller = caller;
@@ -183,7 +209,7 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
 }
 
 /** Caller and address of the call, for the record of the change that it makes (`recordChange`). */
-export function originOf(request: FastifyRequest): ChangeOrigin {
+export function originOf(request: FastifyRequest): ChangeOrigin & { actor: AccountActor } {
   const { serviceAccountId, credentialId, session } = accountCallerOf(request);
   return {
     actor:
@@ -191,8 +217,8 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
         ? { type: 'user', userId: session.userId }
         : { type: 'service_account', serviceAccountId },
     credentialId,
-    ipAddr: request.ip,
-    userAgent: request.headers['user-agent'] ?? null,
+    sessionId: session?.sessionId ?? null,
+    ...addressOf(request, session),
     requestId: request.id,
     call: heldCallOf(request),
   };

@@ -14,7 +14,7 @@ import type { ChangeOrigin } from '@sluice/database/changes/record-change';
 import { type AppKey, findAppKey } from '@sluice/database/accounts/credentials';
 import type { PortalSession } from '@sluice/database/webhooks/portal-sessions';
 import { WHOLE_WORKSPACE, type WebhookScope } from '@sluice/database/webhooks/webhook-scopes';
-import { includesRole } from '@sluice/domain/accounts/account';
+import { includesRole, type Role } from '@sluice/domain/accounts/account';
 import { CAPABILITIES, type Capability } from '@sluice/domain/accounts/capabilities';
 import { nameInPortal } from '@sluice/domain/accounts/portal';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
@@ -28,6 +28,7 @@ import { heldCallOf } from '../http/idempotency.ts';
 import { invalidRequest, type Problem } from '../http/problem.ts';
 import { createPortalDoor } from './portal-door.ts';
 import { RecentAnswers } from './recent-answers.ts';
+import { createUseRecorder } from './record-use.ts';
 import { refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
@@ -35,6 +36,7 @@ import {
   createSessionDoor,
   findOpenSession,
   SECOND_FACTOR_MISSING,
+  addressOf,
   sessionSubject,
 } from './session-door.ts';
 
@@ -90,8 +92,11 @@ export interface AuthenticateEffects {
  */
 export function authenticateCallers(scope: ApiServer, effects: AuthenticateEffects): void {
   scope.addHook('onRoute', (route) => {
+    const isReadOnly = [route.method].flat().includes('GET');
     route.schema = {
       ...route.schema,
+      // Of a user in a session; a key has no role.
+      'x-sluice-role': isReadOnly ? CAPABILITIES['workspace.read'] : roleForWrite(route.config),
       response: { ...forbidden, ...(route.schema?.response as object | undefined), ...tooMany },
     };
   });
@@ -114,6 +119,7 @@ function authenticateCaller({
     countMax: KEY_COUNT_MAX,
     monotonicNow,
   });
+  const noteUse = createUseRecorder({ database, now, monotonicNow });
   const countCall = createCallRate(
     {
       name: 'key',
@@ -155,7 +161,7 @@ function authenticateCaller({
       const { session } = reading;
       const environmentId = workspaceWanted(request, session);
       const refusal =
-        (await countSessionCall(reply, sessionSubject(session))) ??
+        (await countSessionCall(reply, sessionSubject(session, request))) ??
         (typeof environmentId === 'number' ? refuseRole(request, session) : environmentId);
       if (refusal || typeof environmentId !== 'number')
         return sendProblem(request, reply, refusal ?? NOT_IN_FORCE);
@@ -182,6 +188,7 @@ function authenticateCaller({
           session: null,
           portal: null,
         };
+        noteUse(request, key);
         return undefined;
       }
     }
@@ -219,6 +226,9 @@ const NOT_OWNED: Problem = {
   message: 'X-Sluice-Workspace must be the id of one of your workspaces',
 };
 
+const roleForWrite = ({ capability }: { readonly capability?: Capability } = {}): Role =>
+  CAPABILITIES[capability ?? 'workspace.manage'];
+
 function refuseRole(request: FastifyRequest, session: ConsoleSession) {
   if (isRead(request)) return undefined;
   const { role, isReadOnly } = session;
@@ -227,7 +237,7 @@ function refuseRole(request: FastifyRequest, session: ConsoleSession) {
       code: 'read_only',
       message: 'the token of the session may only read; sign in with one that may write',
     } as const;
-  const needed = CAPABILITIES[request.routeOptions.config.capability ?? 'workspace.manage'];
+  const needed = roleForWrite(request.routeOptions.config);
   if (includesRole(role, needed)) return undefined;
   return { code: 'forbidden', message: `this call needs the role ${needed}` } as const;
 }
@@ -279,12 +289,12 @@ export function agentOf(request: FastifyRequest): string {
 
 /** Actor of a change by this call, for the audit log. */
 export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
-  const { credentialId } = callerOf(request);
+  const { credentialId, session } = callerOf(request);
   return {
     actor: actorOf(callerOf(request)),
     credentialId,
-    ipAddr: request.ip,
-    userAgent: request.headers['user-agent'] ?? null,
+    sessionId: session?.sessionId ?? null,
+    ...addressOf(request, session ?? null),
     requestId: request.id,
     call: heldCallOf(request),
   };

@@ -5,7 +5,13 @@
 import { BlockList, isIPv6 } from 'node:net';
 
 export function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean {
-  return allowlist.length === 0 || listOf(allowlist.map(parse)).check(ip, familyOf(ip));
+  return allowlist.length === 0 || createAddressCheck(allowlist)(ip);
+}
+
+/** @returns whether an address is in one of the blocks. */
+export function createAddressCheck(blocks: readonly string[]): (ip: string) => boolean {
+  const list = listOf(blocks.map(parse));
+  return (ip) => list.check(ip, familyOf(ip));
 }
 
 /**

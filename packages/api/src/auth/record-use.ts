@@ -1,9 +1,9 @@
-/** Time and address of a token's last use. Its sessions' calls count too. */
+/** Last use of a token or an app key, with its address. Calls of a token's sessions count too. */
 import { recordCredentialUse } from '@sluice/database/accounts/account-tokens';
 import type { Database } from '@sluice/database/connection/connection';
 import type { FastifyRequest } from 'fastify';
 
-/** How often the last use of a token is written, at most. */
+/** How often the last use of one is written, at most. */
 const USE_INTERVAL_MS = 60_000;
 const TOKEN_COUNT_MAX = 10_000;
 
@@ -15,7 +15,7 @@ export interface UseRecorderEffects {
 
 export type NoteUse = (
   request: FastifyRequest,
-  token: { readonly accountId: number; readonly credentialId: number },
+  credential: { readonly accountId: number; readonly credentialId: number },
 ) => void;
 
 /** Not awaited: a call must neither wait for it nor fail with it. */
@@ -30,7 +30,7 @@ export function createUseRecorder({ database, now, monotonicNow }: UseRecorderEf
       (error: unknown) =>
         request.log.warn(
           { error },
-          'the last use of a token could not be stored; a later use stores it',
+          'the last use of a token or key could not be stored; a later use stores it',
         ),
     );
   };

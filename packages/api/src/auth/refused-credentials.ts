@@ -1,5 +1,8 @@
 /**
- * Credentials that were refused: counted by reason, logged now and then, and limited by the caller's address.
+ * Refused credentials and refused access: counted by reason, logged now and then. Guesses are limited by address.
+ *
+ * Each refusal is a line of level `debug`. A line of level `warn` comes once in ten seconds and reason, so that an
+ * attacker cannot fill the log.
  *
  * Only wrong ones are limited: a caller who shares an address with a guesser (a company's proxy) passes with a token in
  * force. Counted in this process alone, because a guess that fails has no other cost.
@@ -7,21 +10,27 @@
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/error-handling.ts';
-import type { Problem } from '../http/problem.ts';
+import { PROBLEMS, type Problem } from '../http/problem.ts';
 
-export type RefusalReason =
-  | 'missing'
+/** Codes of answers 403 for the rights of the caller, by role, scope, workspace or read-only mode. */
+const ACCESS_REASONS = ['forbidden', 'read_only', 'environment_not_owned'] as const;
+const CREDENTIAL_REASONS = [
+  'missing',
   /** It is not in force: unknown, revoked, expired, or of a closed account. */
-  | 'not_in_force'
-  | 'other_account'
-  | 'ip_not_allowed'
-  | 'too_many';
+  'not_in_force',
+  'other_account',
+  'ip_not_allowed',
+  'too_many',
+] as const;
+
+type AccessReason = (typeof ACCESS_REASONS)[number];
+export type RefusalReason = (typeof CREDENTIAL_REASONS)[number] | AccessReason;
 
 export interface RefusedCredentialsOptions {
   /** Wrong tokens of one address (of IPv6 its network of 64 bits) a minute that are answered 401. */
   readonly countMax: number;
   readonly monotonicNow: () => number;
-  readonly logger: Pick<FastifyBaseLogger, 'warn'>;
+  readonly logger: Pick<FastifyBaseLogger, 'warn' | 'debug'>;
 }
 
 export const REFUSED_PER_MINUTE_MAX = 60;
@@ -35,13 +44,10 @@ export class RefusedCredentials {
   readonly #options: RefusedCredentialsOptions;
   /** Since the start, for `/metrics`. */
   readonly counts = new Map<RefusalReason, number>(
-    (['missing', 'not_in_force', 'other_account', 'ip_not_allowed', 'too_many'] as const).map(
-      (reason) => [reason, 0],
-    ),
+    [...CREDENTIAL_REASONS, ...ACCESS_REASONS].map((reason) => [reason, 0]),
   );
   readonly #byAddress = new Map<string, { count: number; startedAtMs: number }>();
-  #loggedAtMs = -Infinity;
-  #unloggedCount = 0;
+  readonly #logged = new Map<RefusalReason, { atMs: number; unloggedCount: number }>();
 
   constructor(options: RefusedCredentialsOptions) {
     this.#options = options;
@@ -54,16 +60,28 @@ export class RefusedCredentials {
    */
   note(request: FastifyRequest, reason: RefusalReason, text: string | undefined): void {
     this.counts.set(reason, (this.counts.get(reason) ?? 0) + 1);
-    this.#unloggedCount++;
-    const nowMs = this.#options.monotonicNow();
-    if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
-    this.#loggedAtMs = nowMs;
-    const refusedCount = this.#unloggedCount;
-    this.#unloggedCount = 0;
-    this.#options.logger.warn(
-      { reason, address: request.ip, hint: text?.slice(-HINT_LENGTH), refusedCount },
-      'the API refused credentials; find their sender by address and by hint, the end of the last one',
+    const { logger, monotonicNow } = this.#options;
+    const { method, routeOptions } = request;
+    const hint = text?.slice(-HINT_LENGTH);
+    const refusal = { reason, address: request.ip, hint, method, route: routeOptions.url };
+    logger.debug(refusal, 'the API refused a call for its credentials or their rights');
+    const last = this.#logged.get(reason) ?? { atMs: -Infinity, unloggedCount: 0 };
+    this.#logged.set(reason, last);
+    last.unloggedCount++;
+    const nowMs = monotonicNow();
+    if (nowMs - last.atMs < LOG_INTERVAL_MS) return;
+    logger.warn(
+      { ...refusal, refusedCount: last.unloggedCount },
+      'the API refused calls for their credentials or their rights; find the sender by address and by hint, the end of the last credential',
     );
+    last.atMs = nowMs;
+    last.unloggedCount = 0;
+  }
+
+  /** Notes the answer if it is a 403 for the rights of the caller. */
+  noteAnswer(request: FastifyRequest): void {
+    const reason = ACCESS_REASONS.find((code) => code === request.problemCode);
+    if (reason) this.note(request, reason, request.headers.authorization);
   }
 
   /**
@@ -76,8 +94,8 @@ export class RefusedCredentials {
     text: string | undefined,
     problem: Problem,
   ): ReturnType<typeof sendProblem> {
-    if (problem.code === 'ip_not_allowed') {
-      this.note(request, 'ip_not_allowed', text);
+    if (PROBLEMS[problem.code].status === 403) {
+      if (problem.code === 'ip_not_allowed') this.note(request, 'ip_not_allowed', text);
       return sendProblem(request, reply, problem);
     }
     // A call without credentials is no guess.

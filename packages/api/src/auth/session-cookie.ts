@@ -17,6 +17,11 @@ const LIFETIME_SECONDS = 7 * 86_400;
 /** As long as a sign-in by an identity provider may take (`provider-openings.ts`). */
 const SIGN_IN_SECONDS = 600;
 const SIGN_IN = '-sign-in';
+/** As long as a mailed code is good (`signup-code.ts`). */
+const CODE_SECONDS = 600;
+const CODE = '-code';
+const KNOWN_BROWSER_SECONDS = 180 * 86_400;
+const KNOWN_BROWSER = '-known';
 
 /** As Fastify gives them: behind a trusted proxy they have the browser's view. */
 export interface Visit {
@@ -48,6 +53,20 @@ export const readSessionCookie = (visit: Visit): string | undefined =>
 /** Binds a sign-in by an identity provider to the browser that began it; undefined if there is no cookie. */
 export const readSignInCookie = (visit: Visit): string | undefined =>
   readCookie(visit, cookieName(visit, SIGN_IN));
+
+/** Binds a mailed code to the browser that asked for it. */
+export const readCodeCookie = (visit: Visit): string | undefined =>
+  readCookie(visit, cookieName(visit, CODE));
+
+export const setCodeCookieHeader = (visit: Visit, text: string): string =>
+  cookieHeader(visit, cookieName(visit, CODE), text, CODE_SECONDS);
+
+/** Shows that the browser has signed in with an address before; opens no session. */
+export const readKnownBrowserCookie = (visit: Visit): string | undefined =>
+  readCookie(visit, cookieName(visit, KNOWN_BROWSER));
+
+export const setKnownBrowserCookieHeader = (visit: Visit, text: string): string =>
+  cookieHeader(visit, cookieName(visit, KNOWN_BROWSER), text, KNOWN_BROWSER_SECONDS);
 
 /** Undefined if there are several with the name: it cannot be known which one is ours. */
 export function readCookie({ headers }: Pick<Visit, 'headers'>, name: string): string | undefined {

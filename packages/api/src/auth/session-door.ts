@@ -3,6 +3,7 @@
  * (`account-guard.ts`, `authenticate.ts`). Each call asks Postgres, so a session that is ended is refused from then on.
  */
 import { findConsoleSession, type ConsoleSession } from '@sluice/database/users/console-sessions';
+import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo-calls';
@@ -80,10 +81,23 @@ export const SECOND_FACTOR_MISSING: Problem = {
 
 /**
  * The subject that counts the calls of a session, together in both halves. A token's sessions share the token's own
- * subject, so that a token may not call more often by opening many sessions.
+ * subject, so that a token may not call more often by opening many sessions. Any visitor may open sessions of the demo,
+ * so the sessions of one network share a subject.
  */
-export const sessionSubject = ({ sessionId, credentialId }: ConsoleSession): number | string =>
-  credentialId ?? `session ${sessionId}`;
+export const sessionSubject = (
+  { sessionId, credentialId, way }: Pick<ConsoleSession, 'sessionId' | 'credentialId' | 'way'>,
+  { ip }: Pick<FastifyRequest, 'ip'>,
+): number | string =>
+  way === 'demo' ? `demo ${callerNetwork(ip)}` : (credentialId ?? `session ${sessionId}`);
+
+/** The address and program of a call, for the audit log. They are left out in the demo, whose visitors all read its log. */
+export const addressOf = (
+  request: FastifyRequest,
+  session: Pick<ConsoleSession, 'way'> | null,
+): { readonly ipAddr: string | null; readonly userAgent: string | null } =>
+  session?.way === 'demo'
+    ? { ipAddr: null, userAgent: null }
+    : { ipAddr: request.ip, userAgent: request.headers['user-agent'] ?? null };
 
 /**
  * The session as it is now, for a call that goes on for long, which is no use of it. Undefined if it is over, incomplete, or may not be used

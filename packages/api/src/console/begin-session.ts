@@ -6,7 +6,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setCookieHeader } from '../auth/session-cookie.ts';
-import type { ReadSession, SessionReading } from '../auth/session-door.ts';
+import { addressOf, type ReadSession, type SessionReading } from '../auth/session-door.ts';
 import { callOf } from './console-call.ts';
 
 interface SessionEffects {
@@ -44,7 +44,12 @@ export function endSession(
   request: FastifyRequest,
   session: ConsoleSession,
 ): Promise<boolean> {
-  const origin = { ...callOf(request), ...whoIs(session) };
+  const origin = {
+    ...callOf(request),
+    ...addressOf(request, session),
+    ...whoIs(session),
+    sessionId: session.sessionId,
+  };
   return endConsoleSession(database, session, origin, now());
 }
 

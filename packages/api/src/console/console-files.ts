@@ -61,6 +61,18 @@ export const SCREEN_PATHS = [
   '/docs/:tag/:operation',
 ] as const;
 
+/**
+ * Paths of the design that name a part of a screen, each with the path of the screen. A parameter that the screen's path
+ * lacks becomes one of its query.
+ */
+export const PART_PATHS = {
+  '/issues/:code/:source/:field': '/issues',
+  '/webhooks/:id/deliveries': '/webhooks/:id',
+  '/webhooks/:id/deliveries/:delivery': '/webhooks/:id',
+  '/webhooks/:id/replays': '/webhooks/:id',
+  '/settings/sessions': '/settings',
+} as const satisfies Readonly<Record<string, (typeof SCREEN_PATHS)[number]>>;
+
 /** Path to which an identity provider sends the browser back (`console/return-address.ts`). */
 const RETURN_PATH = '/sign-in/:account_id';
 
@@ -84,7 +96,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 /**
  * Only our own files and our own calls, no inline code, no text that becomes a script, and no frame around the page
- * except on the origins that may have the portal in one. So text from others in an event cannot run here.
+ * except on the origins that may have the portal in one. So text from others in an event cannot run here. The one policy
+ * of Trusted Types gives the literal path of a worker (`console/src/json/read-json.ts`).
  */
 const pageHeaders = (frameAncestors: readonly string[] = []) => ({
   'content-security-policy': [
@@ -97,7 +110,7 @@ const pageHeaders = (frameAncestors: readonly string[] = []) => ({
     "base-uri 'none'",
     `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(' ')}`,
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    'trusted-types sluice-worker',
   ].join('; '),
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
@@ -125,6 +138,12 @@ export function registerConsoleFiles(
       sendPage(request, reply.headers(pageHeaders()), 'index.html'),
     );
   }
+  for (const [path, screen] of Object.entries(PART_PATHS)) {
+    const params = z.record(z.string(), z.string());
+    app.get(path, { schema: { hide: true, params } }, (request, reply) =>
+      reply.redirect(addressOf(screen, request.params, new URL(request.url, 'http://a').search)),
+    );
+  }
   for (const path of PORTAL_PATHS) {
     const params = z.object({ workspace_id: z.string(), link_id: z.string() });
     app.get(path, { schema: { hide: true, params } }, async (request, reply) => {
@@ -149,6 +168,19 @@ export function registerConsoleFiles(
       return sendStaticFile(request, reply, asset);
     },
   );
+}
+
+/** The screen's address, with the parameters of the path and of the query that was asked for. */
+function addressOf(screen: string, params: Readonly<Record<string, string>>, search: string) {
+  const rest = new Map(Object.entries(params));
+  const path = screen.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const value = rest.get(name) ?? '';
+    rest.delete(name);
+    return encodeURIComponent(value);
+  });
+  const query = new URLSearchParams(search);
+  for (const [name, value] of rest) query.set(name, value);
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
 }
 
 /** Paths are looked up among the folder's files, so no path leads out of it. */

@@ -73,6 +73,9 @@ export function registerConsoleSessions(
       const { session } = accountCallerOf(request);
       if (!session) return sendProblem(request, reply, FOR_USERS);
       const wanted = { ...session, sessionId: request.params.session_id };
+      // Visitors of the demo share its user.
+      if (session.way === 'demo' && wanted.sessionId !== session.sessionId)
+        return sendProblem(request, reply, notFound('session'));
       const isEnded = await endConsoleSession(database, wanted, originOf(request), now());
       if (!isEnded) return sendProblem(request, reply, notFound('session'));
       return reply.code(204).send();

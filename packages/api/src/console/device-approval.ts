@@ -100,8 +100,8 @@ export function registerDeviceApproval(
       if (!session) return sendProblem(request, reply, FOR_USERS);
       if (environmentId !== null && !session.environmentIds.includes(environmentId))
         return sendProblem(request, reply, NOT_YOURS);
-      const { accountId, userId } = session;
-      const decision = { accountId, userId, environmentId, isApproved };
+      const { accountId, userId, sessionId } = session;
+      const decision = { accountId, userId, environmentId, isApproved, sessionId };
       if (!(await decideDeviceLogin(database, hashUserCode(code), decision)))
         return sendProblem(request, reply, NO_DEVICE);
       return reply.code(204).send();

@@ -264,8 +264,9 @@ export function registerSecondFactor(
 
 const hashRecoveryCode = (text: string): Buffer => hashSecret(plainRecoveryCode(text));
 
-const originOf = (request: FastifyRequest, { userId }: UserSession) => ({
+const originOf = (request: FastifyRequest, { userId, sessionId }: UserSession) => ({
   ...callOf(request),
+  sessionId,
   actor: { type: 'user', userId } as const,
 });
 

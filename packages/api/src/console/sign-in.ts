@@ -2,10 +2,11 @@
  * Signing in to the console: `/console/session`. The console's own interface, which the reference leaves out.
  *
  * A start is answered the same whether the address is a user's or not, with the same work done; the mail is written
- * later (`outbox-relay.ts`). A wrong, expired, used or unknown code is one answer. Limits are the same as for signups,
- * with the reasons in `signup.ts`. Each sign-in has a new secret, and the session that the browser had is ended, so a
+ * later (`outbox-relay.ts`). A wrong, expired, used or unknown code, and a code of another browser, get one answer. The
+ * limits are in `code-browser.ts`. Each sign-in has a new secret, and the session that the browser had is ended, so a
  * secret that was put into a browser beforehand opens no session. If a second factor is missing the session is
- * incomplete, and goes on with `second-factor.ts`.
+ * incomplete, and goes on with `second-factor.ts`. Any account can invite any address. So the mail names the account that
+ * the code leads to, and with several invitations the person chooses the account after the right code.
  *
  * A token of the account that is pasted opens a session too, which counts among the token's calls. The token itself is
  * not kept.
@@ -14,19 +15,24 @@ import { findAccountToken } from '@sluice/database/accounts/account-tokens';
 import { recordFailedSignIn } from '@sluice/database/users/failed-sign-ins';
 import {
   findDemoUser,
-  findUserByEmail,
   openTokenSession,
   openUserSession,
 } from '@sluice/database/users/session-openings';
-import { countSignInAttempt, startSignIn } from '@sluice/database/users/sign-in-codes';
+import { findUsersByEmail } from '@sluice/database/users/users-of-address';
+import {
+  countSignInAttempt,
+  findOperatorSignIn,
+  startSignIn,
+  uncountSignInAttempt,
+} from '@sluice/database/users/sign-in-codes';
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO, DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { email } from '../accounts/account-fields.ts';
-import { SIGNUP_LIMITS, TRIES_PER_HOUR_AND_IP } from '../accounts/signup.ts';
+import { email, int32 } from '../accounts/account-fields.ts';
+import { TRIES_PER_HOUR_AND_IP } from '../accounts/signup.ts';
 import { CODE_LIFETIME_MS, isCode } from '../accounts/signup-code.ts';
 import { createTokenRate } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
@@ -38,6 +44,13 @@ import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-do
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { beginSession } from './begin-session.ts';
+import {
+  bindCode,
+  browserHashOf,
+  isKnownBrowser,
+  rememberBrowser,
+  SIGN_IN_LIMITS,
+} from './code-browser.ts';
 import { callOf, HIDDEN } from './console-call.ts';
 import { validationFailed, type Problem } from '../http/problem.ts';
 
@@ -54,11 +67,22 @@ export interface SignInEffects {
 
 const HOUR_MS = 3_600_000;
 const TOKEN_LENGTH_MAX = 512;
+/** Sessions of the demo that one IP address, or one network of IPv6, may open. */
+const DEMOS_PER_HOUR_AND_IP = 300;
+/** Of `sluice users code`. */
+const OPERATOR_CODE_LENGTH = 16;
 
 const signInInput = z.union([
   z.strictObject({ demo: z.literal(true) }),
   z.strictObject({ token: z.string().min(1).max(TOKEN_LENGTH_MAX) }),
-  z.strictObject({ email, code: z.string().regex(/^\d{6}$/, 'must be six digits') }),
+  z.strictObject({
+    email,
+    code: z
+      .string()
+      .regex(/^(\d{6}|\d{16})$/, 'must be six digits, or the sixteen of the operator'),
+    /** Chosen among several invitations. */
+    account_id: int32.optional(),
+  }),
 ]);
 
 export function registerSignIn(
@@ -70,6 +94,13 @@ export function registerSignIn(
   const tries = new CallLimit({
     name: 'sign-in code from',
     countMax: TRIES_PER_HOUR_AND_IP,
+    windowMs: HOUR_MS,
+    now,
+    takeCalls: takeCallsIn(database),
+  });
+  const demoTries = new CallLimit({
+    name: 'demo opened from',
+    countMax: DEMOS_PER_HOUR_AND_IP,
     windowMs: HOUR_MS,
     now,
     takeCalls: takeCallsIn(database),
@@ -96,10 +127,18 @@ export function registerSignIn(
     '/console/session/code',
     { schema: { ...HIDDEN, body: z.strictObject({ email }) } },
     async (request, reply) => {
-      const given = { email: request.body.email, ip: callerNetwork(request.ip) };
-      const outcome = await startSignIn(database, given, SIGNUP_LIMITS, now());
+      const { email: address } = request.body;
+      const { header, browserHash } = bindCode(request);
+      const given = {
+        email: address,
+        ip: callerNetwork(request.ip),
+        browserHash,
+        earlierBrowserHash: browserHashOf(request),
+        isKnownBrowser: isKnownBrowser(effects.secret, request, address),
+      };
+      const outcome = await startSignIn(database, given, SIGN_IN_LIMITS, now());
       if (outcome === 'too_many') return sendProblem(request, reply, TOO_MANY_STARTS);
-      return reply.send({ expires_in: CODE_LIFETIME_MS / 1000 });
+      return reply.header('set-cookie', header).send({ expires_in: CODE_LIFETIME_MS / 1000 });
     },
   );
 
@@ -111,29 +150,64 @@ export function registerSignIn(
       if ('demo' in given) {
         const user = await findDemo(effects, request);
         if (!user) return sendProblem(request, reply, NO_DEMO);
+        const { isExceeded, resetSeconds } = await demoTries.take(callerNetwork(request.ip));
+        if (isExceeded)
+          return sendProblem(request, reply, {
+            ...TOO_MANY_DEMOS,
+            retryAfterSeconds: resetSeconds,
+          });
         return open(request, reply, { ...user, way: 'demo' });
       }
       if ('token' in given) return openByToken(request, reply, given.token);
       const { isExceeded, resetSeconds } = await tries.take(callerNetwork(request.ip));
       if (isExceeded)
         return sendProblem(request, reply, { ...TOO_MANY_TRIES, retryAfterSeconds: resetSeconds });
-      const kept = await countSignInAttempt(database, given.email, now());
-      const compared = kept && { id: kept.signInId, codeHmac: kept.codeHmac };
-      const isRight = isCode(effects.secret, 'sign-in code', compared, given.email, given.code);
-      const user = await findUserByEmail(database, given.email);
-      if (!isRight || !kept || !user) {
+      const signInId = await signInOf(request, given);
+      const users = await findUsersByEmail(database, given.email, given.account_id);
+      const [first] = users;
+      if (signInId === undefined || !first) {
         // Not awaited: the time of the answer must not show whether the address is a user's.
-        if (user) noteFailure(request, user);
+        noteFailure(request, given.email);
         return sendProblem(request, reply, INVALID_CODE);
       }
-      return open(request, reply, { ...user, way: 'code', signInId: kept.signInId });
+      // The code is not used, and is good for the choice.
+      if (users.length > 1) {
+        await uncountSignInAttempt(database, signInId);
+        return reply.send({
+          accounts: users.map(({ accountId, accountName }) => ({
+            id: accountId,
+            name: accountName,
+          })),
+        });
+      }
+      const known = rememberBrowser(effects.secret, request, given.email);
+      const { accountId, userId } = first;
+      return open(request, reply, { accountId, userId, way: 'code', signInId }, [known]);
     },
   );
+
+  /** The sign-in that the code is right for. Counts the attempt at a mailed one. */
+  async function signInOf(
+    request: FastifyRequest,
+    { email: address, code }: { readonly email: string; readonly code: string },
+  ): Promise<string | undefined> {
+    if (code.length === OPERATOR_CODE_LENGTH) {
+      const wanted = { email: address, codeHash: hashSecret(code) };
+      return findOperatorSignIn(database, wanted, now());
+    }
+    const wanted = { email: address, browserHash: browserHashOf(request) };
+    const kept = await countSignInAttempt(database, wanted, now());
+    const compared = kept && { id: kept.signInId, codeHmac: kept.codeHmac };
+    return isCode(effects.secret, 'sign-in code', compared, address, code)
+      ? kept?.signInId
+      : undefined;
+  }
 
   async function open(
     request: FastifyRequest,
     reply: FastifyReply,
     wanted: Omit<Parameters<typeof openUserSession>[1], 'sessionHash'>,
+    otherCookies: readonly string[] = [],
   ): Promise<FastifyReply> {
     const cookie = newSessionCookie(wanted.accountId);
     const opened = { ...wanted, sessionHash: hashSecret(cookie) };
@@ -141,6 +215,7 @@ export function registerSignIn(
     if (outcome === 'used' || outcome === 'no_user')
       return sendProblem(request, reply, INVALID_CODE);
     if (outcome === 'provider_required') return sendProblem(request, reply, PROVIDER_REQUIRED);
+    for (const header of otherCookies) void reply.header('set-cookie', header);
     return beginSession(effects, readSession, request, reply, cookie);
   }
 
@@ -165,13 +240,17 @@ export function registerSignIn(
     return beginSession(effects, readSession, request, reply, cookie);
   }
 
-  function noteFailure(request: FastifyRequest, user: { accountId: number; userId: number }): void {
-    recordFailedSignIn(database, user, 'mailed_code', callOf(request), now()).catch(
-      (error: unknown) =>
-        request.log.warn(
-          { error },
-          'a failed sign-in could not be recorded in the audit log; check that Postgres answers',
-        ),
+  /** In the log of the first account of the address, also if the call names another account. */
+  function noteFailure(request: FastifyRequest, address: string): void {
+    const record = async (): Promise<void> => {
+      const [user] = await findUsersByEmail(database, address);
+      if (user) await recordFailedSignIn(database, user, 'mailed_code', callOf(request), now());
+    };
+    record().catch((error: unknown) =>
+      request.log.warn(
+        { error },
+        'a failed sign-in could not be recorded in the audit log; check that Postgres answers',
+      ),
     );
   }
 }
@@ -221,6 +300,11 @@ const TOO_MANY_STARTS: Problem = {
   retryAfterSeconds: HOUR_MS / 1000,
 };
 
+const TOO_MANY_DEMOS: Problem = {
+  code: 'rate_limited',
+  message: 'the demo was opened too often from this address; try again later',
+};
+
 const TOO_MANY_TRIES: Problem = {
   code: 'too_many_attempts',
   message: 'too many codes were tried from this address; try again later',
@@ -231,7 +315,8 @@ const INVALID_CODE: Problem = {
     {
       field: 'code',
       reason: 'invalid',
-      message: 'the code is wrong, expired or used, or was tried too often; ask for a new one',
+      message:
+        'the code is wrong, expired or used, was tried too often, or was asked for in another browser; ask for a new one',
       source: { pointer: '/code' },
     },
   ]),

@@ -10,9 +10,11 @@ import { environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
+  NOT_BLANK,
   badRequest,
   commonFailures,
   identifierText,
+  instant,
   missing,
   text,
   unixSecondsInQuery,
@@ -28,8 +30,6 @@ const SCAN_COUNT_MAX = 10_000;
 const NAME_LENGTH_MAX = 1_000;
 /** As activities are shown. */
 const SHOWN_FOR_MS = 30 * 86_400_000;
-
-const instant = z.string().meta({ format: 'date-time' });
 
 const event = z
   .object({
@@ -82,9 +82,10 @@ export function registerEventList(
         summary: 'The latest events',
         description: `Newest first, of the last 30 days. A page examines at most ${SCAN_COUNT_MAX.toLocaleString('en')} events, so one with a filter may be short, or empty with a \`next\`.`,
         querystring: z.strictObject({
-          name: identifierText(NAME_LENGTH_MAX).min(1).optional(),
+          name: identifierText(NAME_LENGTH_MAX).min(1).meta(NOT_BLANK).optional(),
           person: identifierText(ID_SIZE_BYTES_MAX)
             .min(1)
+            .meta(NOT_BLANK)
             .optional()
             .meta({ description: 'The `id` of a person.' }),
           since: unixSecondsInQuery.optional(),

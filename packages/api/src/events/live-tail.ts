@@ -10,12 +10,14 @@ import type { Database } from '@sluice/database/connection/connection';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { isAbsent } from '@sluice/domain/value-rules/verdict';
 import { z } from 'zod';
 import { environmentOf, isCallerInForce } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badRequest, commonFailures, identifierText, serverSentEvents } from '../http/fields.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { integerInQuery } from '../http/text-value.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
 import type { TailPlaces } from './tail-places.ts';
 
@@ -62,7 +64,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
           'Server-sent events, each with one JSON object. `received` is an accepted operation. `refused` is a call, or a ' +
           'part of it, that was refused or corrected. `reported` is a delivery attempt. `dropped` has the `count` of lines ' +
           'that were lost because the tail was too slow; it is null after `Last-Event-ID`, because lines are not kept. ' +
-          'Lines of one process are in order. The filters match exactly, emails in any letter case.',
+          'Lines of one process are in order. The filters match exactly, emails in any letter case and `source` by its beginning.',
         querystring: z.object({
           person: identifierText(FILTER_LENGTH_MAX)
             .optional()
@@ -82,6 +84,12 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
               'abandoned',
             ])
             .optional(),
+          source: identifierText(FILTER_LENGTH_MAX).optional().meta({
+            description: 'A kind of call: `pipelines.track`, or `pipelines` for all of its kind.',
+          }),
+          webhook_id: integerInQuery(1, INTEGER_MAX)
+            .optional()
+            .meta({ description: 'Only delivery attempts of this reporting webhook.' }),
         }),
         response: {
           200: {
@@ -95,7 +103,7 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
     },
     async (request, reply) => {
       const environmentId = environmentOf(request);
-      const { person, name, outcome } = request.query;
+      const { person, name, outcome, source, webhook_id: webhookId } = request.query;
       if (!(await tailPlaces.take(environmentId)))
         return refuse(
           request,
@@ -107,6 +115,8 @@ export function registerLiveTail(app: ApiServer, effects: LiveTailEffects): void
         ...(!isAbsent(person) && { person }),
         ...(!isAbsent(name) && { name }),
         ...(outcome !== undefined && { outcome }),
+        ...(!isAbsent(source) && { source }),
+        ...(webhookId !== undefined && { webhookId: String(webhookId) }),
       };
       const tail = await openTail(environmentId, filter, response.write).catch((error: unknown) => {
         request.log.warn(

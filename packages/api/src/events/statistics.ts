@@ -20,7 +20,7 @@ import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, commonFailures } from '../http/fields.ts';
+import { badRequest, commonFailures, instant } from '../http/fields.ts';
 import { invalidRequest } from '../http/problem.ts';
 import { readsOf } from '../http/replica-reads.ts';
 import { integerInQuery, readFromText } from '../http/text-value.ts';
@@ -46,8 +46,6 @@ const time = readFromText(
   'datetime',
   'must be a time that exists, as RFC 3339 writes it: 2026-03-01T12:00:00Z',
 );
-
-const instant = z.string().meta({ format: 'date-time' });
 
 const query = z.strictObject({
   metric: z.enum(METRICS),

@@ -4,6 +4,7 @@
  */
 import { isOnlyWorkspace } from '@sluice/database/accounts/environments';
 import type { Database } from '@sluice/database/connection/connection';
+import { newcomerPercentOf } from '@sluice/domain/values/fair-share';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 
 export interface TailPlacesOptions {
@@ -25,6 +26,7 @@ export class TailPlaces {
     this.#capacity = new SharedCapacity({
       capacity: countMax,
       sharePercent,
+      newcomerPercent: newcomerPercentOf(sharePercent),
       isAlone: () => this.#isAlone,
       monotonicNow,
     });

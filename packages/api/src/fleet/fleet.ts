@@ -6,11 +6,10 @@ import type { UnknownKeys } from '@sluice/database/events/ingestion-issue-reads'
 import type { Heartbeat } from '@sluice/database/maintenance/process-heartbeats';
 import { z } from 'zod';
 import type { ApiServer } from '../http/api-server.ts';
-import { commonFailures, forbidden } from '../http/fields.ts';
+import { commonFailures, forbidden, instant } from '../http/fields.ts';
 import { alertsOf } from './fleet-alerts.ts';
 import { createFleetReader, type FleetReaderEffects, type LaneAges } from './read-fleet.ts';
 
-const instant = z.string().meta({ format: 'date-time' });
 const ageMs = z.int().nullable();
 
 const fleetProcess = z.object({

@@ -9,6 +9,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Code of the problem that the call is answered with; null if there is no problem. */
+    problemCode: Problem['code'] | null;
+  }
+}
+
 const RETRY_AFTER_SECONDS = 1;
 /** A call that took too long will do so again, unless it waited for another. */
 const RETRY_AFTER_OVERLONG_SECONDS = 30;
@@ -20,6 +27,7 @@ export function sendProblem(
   problem: Problem,
 ): FastifyReply {
   const { status } = PROBLEMS[problem.code];
+  request.problemCode = problem.code;
   const retryAfter =
     problem.retryAfterSeconds ?? (status === 503 ? RETRY_AFTER_SECONDS : undefined);
   if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
@@ -131,6 +139,7 @@ export function handleClientError(newId: () => string) {
         `HTTP/1.1 ${status} ${problem.code.replaceAll('_', ' ')}`,
         'content-type: application/problem+json; charset=utf-8',
         `content-length: ${Buffer.byteLength(body)}`,
+        'x-content-type-options: nosniff',
         'cache-control: no-store',
         `x-request-id: ${requestId}`,
         'connection: close',

@@ -15,6 +15,9 @@ export const text = (lengthMax: number) =>
     .max(lengthMax)
     .refine(isStorableText, { error: 'must not hold NUL or unpaired surrogate characters' });
 
+/** For the description of a text that is trimmed and must then hold something. */
+export const NOT_BLANK = { pattern: String.raw`\S` };
+
 /** The name of a person, an object or an event, without blanks at its ends as at every other door. */
 export const identifierText = (lengthMax: number) => text(lengthMax).overwrite(trimmed);
 
@@ -43,6 +46,9 @@ export const sequenceInPath = z
   .transform(Number)
   .refine(Number.isSafeInteger)
   .meta({ type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+
+/** A time in an answer: RFC 3339, UTC, milliseconds. */
+export const instant = z.string().meta({ format: 'date-time' });
 
 /** The last second of the year 9999, so that every time has a date. */
 export const UNIX_SECONDS_MAX = 253_402_300_799;

@@ -2,8 +2,7 @@
 import { isOfThisMachine } from '@sluice/domain/accounts/demo-calls';
 import { z } from 'zod';
 import { int32 } from '../accounts/account-fields.ts';
-import { instant } from '../accounts/account-view.ts';
-import { text } from '../http/fields.ts';
+import { instant, text } from '../http/fields.ts';
 import { reachableAddress } from '../http/url-field.ts';
 
 const DOMAIN_COUNT_MAX = 20;
@@ -43,7 +42,10 @@ const credential = (lengthMax: number) =>
   text(lengthMax)
     .trim()
     .min(1)
-    .regex(/^[\x20-\x7e]+$/, 'must be of printable ASCII characters');
+
+    .regex(/^[\x20-\x7e]+$/, 'must be of printable ASCII characters')
+    // The pattern for the text before it is trimmed.
+    .meta({ pattern: '^[ -~]*[!-~][ -~]*$' });
 
 const emailDomain = text(253)
   .trim()

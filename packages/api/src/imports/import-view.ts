@@ -6,6 +6,7 @@ import {
   type ProblemSeverity,
 } from '@sluice/database/imports/import-problems';
 import type { ImportRow } from '@sluice/database/imports/imports';
+import { spreadsheetRow } from '@sluice/domain/imports/import-file';
 import { z } from 'zod';
 import { csvLine } from '../http/csv-cell.ts';
 
@@ -94,12 +95,18 @@ export async function* problemsAsCsv(
   yield csvLine(['row_number', 'severity', 'column', 'code', 'message', ...(row.columns ?? [])]);
   for (let after = { rowNumber: 0, position: 0 }; ;) {
     const problems = await listImportProblems(database, row, severity, after, PROBLEMS_A_READ);
-    if (problems.length > 0) yield problems.map(toCsv).join('');
+    if (problems.length > 0)
+      yield problems.map((problem) => toCsv(problem, row.fileForm?.linesBefore)).join('');
     const last = problems.at(-1);
     if (last === undefined || problems.length < PROBLEMS_A_READ) return;
     after = last;
   }
 }
 
-const toCsv = ({ rowNumber, severity, column, code, message, record }: ImportProblem): string =>
-  csvLine([String(rowNumber), severity, column, code, message, ...record]);
+const toCsv = (
+  { rowNumber, severity, column, code, message, record }: ImportProblem,
+  linesBefore: number | undefined,
+): string => {
+  const row = String(spreadsheetRow(rowNumber, linesBefore));
+  return csvLine([row, severity, column, code, message, ...record]);
+};

@@ -115,7 +115,7 @@ export function registerImports(app: ApiServer, effects: ImportEffects): void {
           tags,
           summary: `The rows of an import that have ${part}, as CSV`,
           description:
-            'row_number, severity, column, code, message, then the columns of the file. Cells that a spreadsheet would take for a formula begin with an apostrophe. At most 100,000 rows are kept. All imports of a workspace keep at most 256 MiB of such rows, and one import at most a quarter of the rest. All rows are counted.',
+            'row_number as a spreadsheet counts, severity, column, code, message, then the columns of the file. Cells that a spreadsheet would take for a formula begin with an apostrophe. At most 100,000 rows are kept. All imports of a workspace keep at most 256 MiB of such rows, and one import at most a quarter of the rest. All rows are counted.',
           params,
           response: { 200: csv, ...missing, ...commonFailures },
         },

@@ -30,7 +30,14 @@ import {
   NOT_IN_FORCE,
 } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badBody, badRequest, commonFailures, conflicting, text } from '../http/fields.ts';
+import {
+  NOT_BLANK,
+  badBody,
+  badRequest,
+  commonFailures,
+  conflicting,
+  text,
+} from '../http/fields.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { oneImport, toWire } from './import-view.ts';
 import type { Problem } from '../http/problem.ts';
@@ -58,7 +65,7 @@ const NAME_LENGTH_MAX = 200;
 const ENCODING_LENGTH_MAX = 40;
 
 const fields = z.object({
-  name: text(NAME_LENGTH_MAX).trim().min(1),
+  name: text(NAME_LENGTH_MAX).trim().min(1).meta(NOT_BLANK),
   description: text(NAME_LENGTH_MAX * 5).optional(),
   type: z.literal('event').meta({ description: 'Only events are imported.' }),
   identifier: z
@@ -76,7 +83,7 @@ const fields = z.object({
     .optional()
     .meta({
       description:
-        'Of a file that is neither UTF-8 nor UTF-16; a byte order mark goes before it. Else the `charset` with which the file comes.',
+        'A name of the WHATWG Encoding Standard, of a file that is neither UTF-8 nor UTF-16; a byte order mark goes before it. Else the `charset` with which the file comes.',
     }),
 });
 

@@ -8,27 +8,12 @@ import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod';
-import { gzipSync } from 'node:zlib';
-import { z } from 'zod';
-import { EVENT_SCHEMAS } from './event-schemas.ts';
-import { EVENT_TYPE_NAMES } from './event-type-names.ts';
-import {
-  INTAKE_PATHS,
-  INTAKE_SCHEMAS,
-  INTAKE_SECURITY_SCHEMES,
-  INTAKE_TAGS,
-} from './intake/intake-paths.ts';
-import { asPublished } from './published-description.ts';
-import {
-  CONTENT_SECURITY_POLICY,
-  renderReferencePage,
-  type ApiDocument,
-  type ApiOperation,
-} from './reference-page.ts';
-import { withSharedResponses } from './shared-responses.ts';
+import { INTAKE_SECURITY_SCHEMES, INTAKE_TAGS } from './intake/intake-tags.ts';
+import type { ApiDocument } from './reference-page.ts';
+import type { RenderedReference } from './render-reference.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { BODY_SIZE_BYTES_MAX } from '../http/fields.ts';
-import { sendStaticFile, staticFile, type StaticFile } from '../serving/static-file.ts';
+import { sendStaticFile } from '../serving/static-file.ts';
 
 const DESCRIPTION =
   'Events are sent to intake, by the Pipelines API or the Track API. ' +
@@ -36,11 +21,15 @@ const DESCRIPTION =
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
   'described are ignored, and refused by the audit log and `GET /v1/deliveries`. Answers may gain fields. ' +
+  '`x-sluice-role` is the lowest role of a user in the console, or of a token, for the operation; a key of a workspace has no role. ' +
   `A body of the API has at most ${BODY_SIZE_BYTES_MAX / 1_024} KB, a file apart, and its texts must not hold U+0000 or half of a surrogate pair. ` +
   'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
   'body or query it is 422 (without credentials: another call), while the first call runs 409.';
+
+/** Of an operation: the lowest role of a user or a token that may call it. */
+const ROLE = 'x-sluice-role';
 
 /** In the order in which readers meet them. */
 const TAGS = [
@@ -75,6 +64,30 @@ const TAGS = [
   { name: 'deliveries', description: 'The requests that a reporting webhook receives.' },
 ];
 
+/** The plugin describes no field of a route that begins with `x-`, so the role of each operation is added to its result. */
+function transformsWithRoles() {
+  const transform = createJsonSchemaTransform({});
+  const transformObject = createJsonSchemaTransformObject({});
+  const roles = new Map<string, unknown>();
+  return {
+    transform: (given: Parameters<typeof transform>[0]) => {
+      const path = given.url.replaceAll(/:(\w+)/g, '{$1}');
+      for (const method of [given.route.method].flat())
+        roles.set(`${method} ${path}`, given.schema[ROLE]);
+      return transform(given);
+    },
+    transformObject: (given: Parameters<typeof transformObject>[0]) => {
+      const document = transformObject(given);
+      for (const [path, methods] of Object.entries(document.paths ?? {}))
+        for (const [method, operation] of Object.entries(methods ?? {})) {
+          const role = roles.get(`${method.toUpperCase()} ${path}`);
+          if (role !== undefined) Object.assign(operation as object, { [ROLE]: role });
+        }
+      return document;
+    },
+  };
+}
+
 /** Must be registered before the first route. */
 export async function describeApi(app: ApiServer): Promise<void> {
   await app.register(swagger, {
@@ -103,100 +116,32 @@ export async function describeApi(app: ApiServer): Promise<void> {
       },
       security: [{ app_key: [] }],
     },
-    transform: createJsonSchemaTransform({}),
-    transformObject: createJsonSchemaTransformObject({}),
+    ...transformsWithRoles(),
   });
 }
 
 /** Declares the routes that show the description. */
 export function serveReference(app: ApiServer): void {
-  let rendered: { readonly document: StaticFile; readonly page: StaticFile } | undefined;
-  const render = () => {
-    const described = asPublished(withoutUnused(app.swagger() as ApiDocument));
-    const document = { ...withIntake(described), webhooks: describeEvents() };
-    const documentText = JSON.stringify(withSharedResponses(document));
-    return {
-      document: compressed('application/json; charset=utf-8', documentText),
-      page: compressed('text/html; charset=utf-8', renderReferencePage(document)),
-    };
+  let rendered: Promise<RenderedReference> | undefined;
+  // With the modules that only the description needs: a start is shorter without them.
+  const render = async () => {
+    const { renderReference } = await import('./render-reference.ts');
+    return renderReference(app.swagger() as ApiDocument);
   };
 
   // It changes with the version: a client that keeps it asks each time whether it is the same.
-  app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => {
+  app.get('/openapi.json', { schema: { hide: true } }, async (request, reply) => {
     void reply.header('cache-control', 'no-cache');
-    return sendStaticFile(request, reply, (rendered ??= render()).document);
+    return sendStaticFile(request, reply, (await (rendered ??= render())).document);
   });
   // `/docs/TAG/OPERATION` are screens of the console, for signed-in users; this is for everybody, and needs no script.
   for (const path of ['/docs', '/docs/plain'])
-    app.get(path, { schema: { hide: true } }, (request, reply) => {
+    app.get(path, { schema: { hide: true } }, async (request, reply) => {
+      const { page, contentSecurityPolicy } = await (rendered ??= render());
       void reply.headers({
         'cache-control': 'no-cache',
-        'content-security-policy': CONTENT_SECURITY_POLICY,
+        'content-security-policy': contentSecurityPolicy,
       });
-      return sendStaticFile(request, reply, (rendered ??= render()).page);
+      return sendStaticFile(request, reply, page);
     });
-}
-
-/** A tenth of the bytes. */
-function compressed(contentType: string, content: string): StaticFile {
-  const identity = Buffer.from(content);
-  return staticFile(contentType, identity, { gzip: gzipSync(identity) });
-}
-
-/** The calls of intake before the API's: readers begin with them. */
-function withIntake(document: ApiDocument): ApiDocument {
-  const paths: Record<string, Record<string, ApiOperation>> = { ...INTAKE_PATHS };
-  for (const [path, methods] of Object.entries(document.paths))
-    paths[path] = { ...methods, ...paths[path] };
-  const { components } = document;
-  const schemas = { ...INTAKE_SCHEMAS, ...components?.schemas, ...EVENT_TYPE_NAMES };
-  return { ...document, paths, components: { ...components, schemas } };
-}
-
-/** Bodies of posts to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
-function describeEvents(): ApiDocument['paths'] {
-  const responses = {
-    200: { description: 'Any 2xx within 4 seconds: taken.' },
-    '4XX': {
-      description:
-        'After any other answer, or no answer in time, it is sent again after an hour, then ever later.',
-    },
-  };
-  return Object.fromEntries(
-    [...EVENT_SCHEMAS].map(([type, schema]) => {
-      const { $schema: _, ...described } = z.toJSONSchema(schema);
-      const requestBody = {
-        required: true,
-        content: { 'application/json': { schema: described } },
-      };
-      const summary = `A delivery of ${type}`;
-      const description = `Posted to the endpoint of a reporting webhook that lists \`${type}\`, signed with the secret of the webhook.`;
-      const operationId = `receive${type.replaceAll(/(?:^|_)(\w)/g, (_match, first: string) => first.toUpperCase())}`;
-      const post = {
-        operationId,
-        tags: ['deliveries'],
-        summary,
-        description,
-        requestBody,
-        responses,
-      };
-      return [type, { post: { ...post, security: [] } }];
-    }),
-  ) as ApiDocument['paths'];
-}
-
-/** The converter makes each named schema twice, for requests and for responses; only schemas with a reference stay. */
-function withoutUnused(document: ApiDocument): ApiDocument {
-  const schemas = document.components?.schemas ?? {};
-  const used = new Set<string>();
-  const follow = (part: unknown): void => {
-    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-      if (used.has(name)) continue;
-      used.add(name);
-      follow(schemas[name] ?? null);
-    }
-  };
-  follow(document.paths);
-  const kept = Object.entries(schemas).filter(([name]) => used.has(name));
-  return { ...document, components: { ...document.components, schemas: Object.fromEntries(kept) } };
 }

@@ -75,8 +75,9 @@ const problem = (description: string) => ({
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 });
 
-/** Decided before the route is known. */
+/** Decided before the route is known. 400 is for a token beside a cookie, and for a head that cannot be read. */
 const OF_ANY_OPERATION = {
+  400: problem(PROBLEMS.invalid_request.meaning),
   429: problem(PROBLEMS.rate_limited.meaning),
   431: problem(PROBLEMS.headers_too_large.meaning),
 };

@@ -4,34 +4,18 @@
  *
  * Everything that comes from the document is escaped. Pure.
  */
+import {
+  alternativesOf,
+  boundsOf,
+  fieldsOf,
+  nameIn,
+  type Schema,
+  typeText,
+  typeWord,
+} from '@sluice/console/sentences/schema-fields';
 import { PROBLEMS } from '../http/problem.ts';
 import { credentialsTable, credentialsText, type Credentials } from './reference-credentials.ts';
 import { escape, prose, table } from './reference-markup.ts';
-
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly format?: string;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
-  readonly additionalProperties?: Schema | boolean;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly pattern?: string;
-  readonly examples?: readonly unknown[];
-}
 
 interface Parameter {
   readonly name: string;
@@ -209,7 +193,7 @@ const renderNamedSchema = (name: string, schema: Schema): string =>
   `<h2 id="schema-${escape(name)}">${escape(name)}</h2><p>${prose(schema.description)}</p>${renderSchema(schema)}`;
 
 function renderSchema(schema: Schema): string {
-  const fields = fieldsOf(schema, '');
+  const fields = fieldsOf(schema);
   if (fields.length === 0) {
     const bounds = describe(schema, false, undefined);
     return `<p>${typeName(schema)}${bounds === '' ? '' : `; ${bounds}`}</p>`;
@@ -248,90 +232,28 @@ function renderExamples(
     .join('');
 }
 
-/** The alternatives of the value, each by itself. Beside a part with properties they are conditions. */
-function alternativesOf(schema: Schema): readonly Schema[] {
-  const whole = [schema, ...(schema.allOf ?? [])].find(({ properties }) => properties);
-  return whole ? [whole] : (schema.anyOf ?? schema.oneOf ?? [schema]);
-}
-
-const nameIn = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
-
-/** Fields with dots between levels; `[]` for the entries of a list. */
-function fieldsOf(
-  schema: Schema,
-  prefix: string,
-): { name: string; field: Schema; isRequired: boolean }[] {
-  return alternativesOf(schema).flatMap(({ properties = {}, required = [] }) =>
-    Object.entries(properties).flatMap(([key, field]) => {
-      const name = `${prefix}${key}`;
-      const inner = fieldsOf(field, `${name}.`);
-      const ofEntries = alternativesOf(field).flatMap(({ items }) =>
-        items ? fieldsOf(items, `${name}[].`) : [],
-      );
-      return [{ name, field, isRequired: required.includes(key) }, ...inner, ...ofEntries];
-    }),
-  );
-}
-
-function typeName(schema: Schema): string {
-  if (schema.$ref !== undefined) {
-    const name = escape(nameIn(schema.$ref));
+/** A reference links to its schema. */
+const typeName = (schema: Schema): string =>
+  typeText(schema, (each) => {
+    if (each.$ref === undefined) return escape(typeWord(each));
+    const name = escape(nameIn(each.$ref));
     return `<a href="#schema-${name}">${name}</a>`;
-  }
-  const [whole, ...others] = alternativesOf(schema);
-  if (others.length > 0) return [whole, ...others].map((each) => typeName(each ?? {})).join(' or ');
-  if (schema.allOf) return schema.allOf.map(typeName).join(' and ');
-  if (schema.items) return `list of ${typeName(schema.items)}`;
-  const types = [schema.type ?? 'any'].flat().join(' or ');
-  return escape(schema.format === undefined ? types : `${types} (${schema.format})`);
-}
+  });
 
 function describe(schema: Schema, isRequired: boolean, description: string | undefined): string {
-  const ofEntries = alternativesOf(schema).find(({ items }) => items?.enum)?.items?.enum;
-  const values = schema.enum ?? (schema.const === undefined ? ofEntries : [schema.const]);
   return [
     isRequired ? '<b>required</b>' : '',
     schema.default === undefined
       ? ''
       : `default <code>${escape(JSON.stringify(schema.default))}</code>`,
     prose(description),
-    ...alternativesOf(schema).flatMap(boundsOf),
-    values
-      ? `${values === ofEntries ? 'each ' : ''}one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}`
-      : '',
+    ...boundsOf(schema).map(prose),
   ]
     .filter((part) => part !== '')
     .reduce(
       (text, part) => (text === '' ? part : `${text}${text.endsWith('.') ? ' ' : '; '}${part}`),
       '',
     );
-}
-
-/** In words; bounds beyond JavaScript's safe integers are left out. */
-function boundsOf(schema: Schema): string[] {
-  const { minimum = -Infinity, maximum = Infinity, minLength, maxLength } = schema;
-  const { minItems, maxItems, items, type, format, pattern } = schema;
-  const isAnyNumber = (bound: number): boolean => Math.abs(bound) >= Number.MAX_SAFE_INTEGER;
-  return [
-    between(
-      isAnyNumber(minimum) ? undefined : minimum,
-      isAnyNumber(maximum) ? undefined : maximum,
-      '',
-    ),
-    between(minLength, maxLength, ' characters'),
-    between(minItems, maxItems, ' entries'),
-    // The pattern of a format repeats its name, and the pattern of a number repeats its notation.
-    pattern === undefined || format !== undefined || type !== 'string'
-      ? ''
-      : `matches <code>${escape(pattern)}</code>`,
-    ...(items ? boundsOf(items).map((bound) => `each ${bound}`) : []),
-  ].filter((bound) => bound !== '');
-}
-
-function between(least: number | undefined, most: number | undefined, unit: string): string {
-  if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`;
-  if (most !== undefined) return `at most ${most}${unit}`;
-  return least === undefined ? '' : `at least ${least}${unit}`;
 }
 
 const firstSchema = (content: Content | undefined): Schema | undefined =>

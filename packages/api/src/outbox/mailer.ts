@@ -1,13 +1,12 @@
 /**
  * Sends mail: by SMTP if a server is set, else into a folder, one `.eml` file a mail.
  *
- * Only this file knows nodemailer. Everything that goes into a mail's head is made by us or was checked to be one
+ * Only this file knows nodemailer, and loads it with the first mail: a start is shorter without it. Everything that goes into a mail's head is made by us or was checked to be one
  * address (`account-fields.ts`).
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import nodemailer from 'nodemailer';
 
 export interface Mail {
   readonly to: string;
@@ -34,24 +33,30 @@ const SMTP_TIMEOUT_MS = 10_000;
 
 export function createMailer({ smtpUrl, directory, from }: MailerOptions): Mailer {
   if (smtpUrl === undefined) return fileMailer(resolve(directory), from);
-  const transport = nodemailer.createTransport({
-    url: smtpUrl,
-    connectionTimeout: SMTP_TIMEOUT_MS,
-    greetingTimeout: SMTP_TIMEOUT_MS,
-    socketTimeout: SMTP_TIMEOUT_MS,
-  });
+  const open = async () =>
+    (await loadMailing()).createTransport({
+      url: smtpUrl,
+      connectionTimeout: SMTP_TIMEOUT_MS,
+      greetingTimeout: SMTP_TIMEOUT_MS,
+      socketTimeout: SMTP_TIMEOUT_MS,
+    });
+  let opened: ReturnType<typeof open> | undefined;
   return {
     description: `by SMTP to ${new URL(smtpUrl).host}`,
     async send(mail) {
       try {
+        opened ??= open();
+        const transport = await opened;
         await transport.sendMail({ from, ...mail });
       } catch (error) {
         throw withoutAnswer(error);
       }
     },
-    close: () => transport.close(),
+    close: () => void opened?.then((transport) => transport.close()),
   };
 }
+
+const loadMailing = async () => (await import('nodemailer')).default;
 
 /** A server's answer quotes the recipient, and failures are logged: only the codes of an answer are kept. */
 function withoutAnswer(error: unknown): unknown {
@@ -62,10 +67,11 @@ function withoutAnswer(error: unknown): unknown {
 }
 
 function fileMailer(directory: string, from: string): Mailer {
-  const transport = nodemailer.createTransport({ streamTransport: true, buffer: true });
   return {
     description: `into the folder ${directory}`,
     async send(mail) {
+      const mailing = await loadMailing();
+      const transport = mailing.createTransport({ streamTransport: true, buffer: true });
       const { message } = await transport.sendMail({ from, ...mail });
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID()}.eml`;

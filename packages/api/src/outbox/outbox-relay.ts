@@ -17,6 +17,7 @@ import {
 import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
 import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/provider-customers';
 import { SIGN_IN_TOPIC, findSignIn, keepSignInCode } from '@sluice/database/users/sign-in-codes';
+import { findUsersByEmail, type UserOfAddress } from '@sluice/database/users/users-of-address';
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { INVITATION_TOPIC } from '@sluice/database/users/user-changes';
 import { findUser, findUserOfEmail } from '@sluice/database/users/users';
@@ -135,7 +136,7 @@ async function mailSignIn(
   await mailer.send({
     to: signIn.email,
     subject: 'Your code to sign in',
-    text: signInText(code),
+    text: signInText(code, await findUsersByEmail(database, signIn.email)),
   });
 }
 
@@ -161,8 +162,14 @@ async function mailInvitation(
 const invitationText = (accountName: string, consoleUrl: string | undefined): string =>
   `You may sign in to the console of Sluice as a user of ${accountName}.\n\nOpen ${consoleUrl ?? 'the console, at the address that your colleagues know,'} and give this email address: a code is mailed to it.\nIf you expected no invitation, ignore this mail.\n`;
 
-const signInText = (code: string): string =>
-  `Your code to sign in is ${code}\n\nIt is good for 10 minutes and for one sign-in. Only you need it.\nIf you did not ask for it, ignore this mail.\n`;
+function signInText(code: string, users: readonly UserOfAddress[]): string {
+  const names = users.filter(({ isInvited }) => isInvited).map(({ accountName }) => accountName);
+  const target =
+    names.length === 0
+      ? ''
+      : `It accepts the invitation to ${names.length === 1 ? '' : 'one of these accounts, which you choose: '}${names.map((name) => JSON.stringify(name)).join(', ')}.\n`;
+  return `Your code to sign in is ${code}\n\n${target}It is good for 10 minutes and for one sign-in. Only you need it.\nIf you did not ask for it, ignore this mail.\n`;
+}
 
 const codeText = (code: string): string =>
   `Your verification code is ${code}\n\nIt is good for 10 minutes and for one account.\nIf you did not ask for it, ignore this mail.\n`;

@@ -1,4 +1,5 @@
 /** Fields of a new link to the portal, with their checks. */
+import { choose, hasMember, hasMemberAs, where } from '../http/conditions.ts';
 import {
   PORTAL_CAPABILITY_NAMES,
   PORTAL_SECONDS_MAX,
@@ -8,7 +9,7 @@ import {
 } from '@sluice/domain/accounts/portal';
 import { INTEGER_MAX } from '@sluice/domain/value-rules/number-rule';
 import { z } from 'zod';
-import { text } from '../http/fields.ts';
+import { NOT_BLANK, text } from '../http/fields.ts';
 import { webAddress } from '../http/url-field.ts';
 import { applicationId, eventTypes } from '../webhooks/webhook-fields.ts';
 import { optionFields } from '../webhooks/webhook-options.ts';
@@ -21,7 +22,12 @@ const LOGO = /^data:image\/(?:png|jpeg|webp|gif|svg\+xml);base64,[A-Za-z0-9+/]+=
 
 const theme = z
   .strictObject({
-    name: text(100).trim().min(1).optional().meta({ description: 'Of your product.' }),
+    name: text(100)
+      .trim()
+      .min(1)
+      .meta(NOT_BLANK)
+      .optional()
+      .meta({ description: 'Of your product.' }),
     accent: z
       .string()
       .regex(/^#[\dA-Fa-f]{6}$/, 'must be a colour like #0b6a73')
@@ -48,6 +54,7 @@ export const newLink = z
     for: text(LABEL_LENGTH_MAX)
       .trim()
       .min(1)
+      .meta(NOT_BLANK)
       .meta({ description: 'Whom it is for, as the audit log shows it.' }),
     webhook_ids: z
       .array(z.int().min(1).max(INTEGER_MAX))
@@ -55,7 +62,7 @@ export const newLink = z
       .default([])
       .meta({
         description:
-          'Give each a secret of its own first. Until then it signs with the workspace’s, as webhooks of other customers do.',
+          'At least one, unless `create` or an application is given. Give each a secret of its own first. Until then it signs with the workspace’s, as webhooks of other customers do.',
       }),
     capabilities: z
       .array(capability)
@@ -104,6 +111,19 @@ export const newLink = z
   })
   .meta({
     id: 'NewPortalLink',
+    ...where(
+      choose(
+        hasMemberAs('application', { type: 'string' }),
+        { properties: { webhook_ids: { maxItems: 0 }, event_types: { type: 'null' } } },
+        choose(
+          hasMemberAs('capabilities', { contains: { const: 'create' } }),
+          {
+            allOf: [hasMember('attribute_filters'), hasMemberAs('event_types', { type: 'array' })],
+          },
+          hasMemberAs('webhook_ids', { minItems: 1 }),
+        ),
+      ),
+    ),
     requestExamples: [
       {
         for: 'acme/jo',

@@ -19,7 +19,15 @@ import { z } from 'zod';
 import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { atLimit, badBody, badRequest, commonFailures, missing, text } from '../http/fields.ts';
+import {
+  atLimit,
+  badBody,
+  badRequest,
+  commonFailures,
+  instant,
+  missing,
+  text,
+} from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
 import { capability, newLink } from './portal-link-fields.ts';
@@ -37,8 +45,6 @@ const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
 
 const tags = ['portal'];
-
-const instant = z.string().meta({ format: 'date-time' });
 
 const link = z
   .object({

@@ -18,6 +18,7 @@ import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
+  NOT_BLANK,
   atLimit,
   badBody,
   badRequest,
@@ -44,7 +45,7 @@ const NAME_LENGTH_MAX = 200;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
 
-const name = text(NAME_LENGTH_MAX).trim().min(1);
+const name = text(NAME_LENGTH_MAX).trim().min(1).meta(NOT_BLANK);
 const params = z.object({ application_id: applicationId });
 const application = z
   .object({ id: z.string(), name: z.string(), created_at: z.string() })

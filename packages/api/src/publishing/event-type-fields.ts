@@ -4,11 +4,12 @@ import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { isLongerThan } from '@sluice/domain/values/storable-text';
 import type { Json } from '@sluice/domain/values/json';
 import { z } from 'zod';
-import { identifierText } from '../http/fields.ts';
+import { NOT_BLANK, identifierText } from '../http/fields.ts';
 
 /** As publishing reads it. */
 export const eventTypeName = identifierText(EVENT_NAME_SIZE_BYTES_MAX)
   .min(1)
+  .meta(NOT_BLANK)
   .refine((name) => !isLongerThan(name, EVENT_NAME_SIZE_BYTES_MAX), {
     error: `must be at most ${EVENT_NAME_SIZE_BYTES_MAX} bytes long`,
   })

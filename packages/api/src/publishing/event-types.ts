@@ -10,6 +10,7 @@ import {
   EVENT_TYPE_SCHEMAS_LENGTH_MAX,
   putEventType,
 } from '@sluice/database/webhooks/event-type-changes';
+import type { PortalSession } from '@sluice/database/webhooks/portal-sessions';
 import {
   findEventType,
   listEventTypes,
@@ -86,6 +87,10 @@ const position = z
 
 const tags = ['event types'];
 
+/** A link to webhooks, in place of an application, chooses among no event types, and names of them may show other customers. */
+const isClosedTo = (portal: PortalSession | null): boolean =>
+  portal !== null && portal.applicationId === null;
+
 export function registerEventTypes(app: ApiServer, { database, now }: EventTypeEffects): void {
   app.get(
     '/v1/event_types',
@@ -98,12 +103,15 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
         querystring: listQuery,
         response: {
           200: z.object({ event_types: z.array(eventType), next: nextToken }),
+          ...missing,
           ...badRequest,
           ...commonFailures,
         },
       },
     },
     async (request, reply) => {
+      if (isClosedTo(portalOf(request)))
+        return sendProblem(request, reply, notFound('the list of event types was'));
       const { start, limit, include } = request.query;
       const rows = await listEventTypes(database, environmentOf(request), limit + 1, {
         after: readStart(start, position),
@@ -130,6 +138,8 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
     async (request, reply) => {
       const { name } = request.params;
       const { version: asked } = request.query;
+      if (isClosedTo(portalOf(request)))
+        return sendProblem(request, reply, notFound('the event type was'));
       const found = await findEventType(database, environmentOf(request), name, asked);
       return found && !(found.isArchived && portalOf(request))
         ? reply.send(toWire(found))

@@ -45,6 +45,8 @@ const WAIT_SECONDS_DEFAULT = 8;
 const CURSOR_LENGTH_MAX = 40;
 /** Of a page's bodies; one that is larger comes alone. */
 const PAGE_SIZE_BYTES_MAX = 4 * 1_024 * 1_024;
+/** Of a stream: each keeps a page until its reader takes it, and the bound of unread answers does not count it. */
+const STREAM_PAGE_SIZE_BYTES_MAX = 256 * 1_024;
 
 const numberInQuery = (min: number, max: number) =>
   z
@@ -90,8 +92,9 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     feed: Feed,
     after: number,
     limit: number,
+    sizeBytesMax = PAGE_SIZE_BYTES_MAX,
   ): Promise<readonly FeedEvent[] | undefined> => {
-    const page = await listFeedEvents(database, feed, after, limit, PAGE_SIZE_BYTES_MAX);
+    const page = await listFeedEvents(database, feed, after, limit, sizeBytesMax);
     const [first] = page;
     return first && first.sequence !== after + 1 ? undefined : page;
   };
@@ -104,10 +107,11 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
     { environmentId, webhookId, name }: Feed,
     after: number,
     limit: number,
+    sizeBytesMax?: number,
   ): Promise<readonly FeedEvent[] | undefined> => {
     const feed = await findFeed(database, environmentId, name);
     const isKept = feed?.webhookId === webhookId && after >= feed.forgottenThrough;
-    return isKept ? readPage(feed, after, limit) : undefined;
+    return isKept ? readPage(feed, after, limit, sizeBytesMax) : undefined;
   };
 
   app.get(
@@ -158,7 +162,7 @@ export function registerFeedReads(app: ApiServer, effects: FeedReadEffects): voi
       try {
         if (isStream) {
           await streamFeed(reply, feed, after, {
-            readAfter: (sequence) => readOn(feed, sequence, limit),
+            readAfter: (sequence) => readOn(feed, sequence, limit, STREAM_PAGE_SIZE_BYTES_MAX),
             wait: (sequence, durationMs, signal) =>
               watch.wait({ ...place, after: sequence }, durationMs, signal),
             isInForce: () => isCallerInForce(request, database),

@@ -6,6 +6,7 @@
  * that Node gave up.
  */
 import type { onRequestHookHandler } from 'fastify';
+import type { AnsweredBodies } from './answered-bodies.ts';
 import { handleClientError } from '../http/error-handling.ts';
 
 declare module 'fastify' {
@@ -16,12 +17,17 @@ declare module 'fastify' {
 }
 
 /** Hook for every route. */
-export function boundBodyTime(timeoutMs: number, newId: () => string): onRequestHookHandler {
+export function boundBodyTime(
+  timeoutMs: number,
+  newId: () => string,
+  answered: AnsweredBodies,
+): onRequestHookHandler {
   const giveUp = handleClientError(newId);
   return (request, reply, done) => {
     const { raw, headers } = request;
     const hasBody =
       headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+    if (hasBody) reply.raw.once('finish', () => isIncomplete(raw) && answered.add(raw));
     if (hasBody && request.routeOptions.config.takesFile !== true) {
       const timer = setTimeout(() => {
         if (raw.complete) return;

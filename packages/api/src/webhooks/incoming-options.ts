@@ -2,14 +2,14 @@
 import type { Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { z } from 'zod';
-import { identifierText } from '../http/fields.ts';
+import { NOT_BLANK, identifierText } from '../http/fields.ts';
 
 const NAME_COUNT_MAX = 500;
 
 /** The fields of a configuration; null, or an empty list of names, takes them back. */
 export const incomingFields = {
   event_names: z
-    .array(identifierText(EVENT_NAME_SIZE_BYTES_MAX).min(1))
+    .array(identifierText(EVENT_NAME_SIZE_BYTES_MAX).min(1).meta(NOT_BLANK))
     .max(NAME_COUNT_MAX)
     .transform((names) => [...new Set(names)])
     .nullable()

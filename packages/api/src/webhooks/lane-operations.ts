@@ -18,7 +18,7 @@ import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, agentOf, portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
@@ -71,6 +71,21 @@ export function registerLaneOperations(
 ): void {
   const wake = (request: FastifyRequest, lane: LaneKey): Promise<void> =>
     wakeChanged(request, lane, wakeLane);
+
+  async function answerDrySkip(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    lane: LaneKey,
+    sequence: number,
+  ): Promise<FastifyReply> {
+    const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);
+    const found = webhook && (await findLaneState(database, lane));
+    if (!found) return noWebhook(request, reply);
+    if (found.state !== 'failing') return refuse(request, reply, SKIP_REFUSALS.not_failing);
+    if (found.head?.sequence !== sequence) return refuse(request, reply, SKIP_REFUSALS.not_head);
+    if (found.isHeld) return refuse(request, reply, SKIP_REFUSALS.in_progress);
+    return reply.send({ sequence, resuming_count: found.unfinishedCount - 1 });
+  }
 
   app.get(
     '/v1/reporting_webhooks/:webhook_id/state',
@@ -142,17 +157,28 @@ export function registerLaneOperations(
               .min(1)
               .meta({ description: 'The head as you saw it: another one is not skipped.' }),
             reason: text(REASON_LENGTH_MAX).optional(),
+            dry_run: z.boolean().optional().meta({
+              description:
+                'Only checks whether it could be skipped, and counts the deliveries that would resume.',
+            }),
           })
           .meta({ requestExamples: [{ sequence: 2, reason: 'the receiver never takes it' }] }),
         response: {
-          200: z.object({ sequence: z.int() }),
+          200: z.object({
+            sequence: z.int(),
+            resuming_count: z
+              .int()
+              .optional()
+              .meta({ description: 'Of a dry run: deliveries that wait behind it.' }),
+          }),
           ...bodyFailures,
         },
       },
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const { sequence, reason } = request.body;
+      const { sequence, reason, dry_run: isDry } = request.body;
+      if (isDry) return answerDrySkip(request, reply, lane, sequence);
       const by = `skipped ${agentOf(request)}`;
       const note = reason ? `${by}: ${reason}` : by;
       const outcome = await skipHead(

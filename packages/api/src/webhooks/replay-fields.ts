@@ -1,4 +1,5 @@
 /** A replay on the wire: how it is asked for, and how it is shown. */
+import { hasMember, where } from '../http/conditions.ts';
 import { nameInPortal } from '@sluice/domain/accounts/portal';
 import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
 import type { Replay } from '@sluice/database/replays/replays';
@@ -7,7 +8,7 @@ import {
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
-import { identifierText, UNIX_SECONDS_MAX } from '../http/fields.ts';
+import { NOT_BLANK, identifierText, UNIX_SECONDS_MAX } from '../http/fields.ts';
 import { SELECTABLE_EVENT_TYPE } from '../openapi/event-type-names.ts';
 
 const RATE_PER_SECOND_DEFAULT = 10;
@@ -38,9 +39,9 @@ const criteria = z.object({
     .meta({ description: 'The outcome of the delivery. Absent: both.' }),
   person: z
     .object({
-      id: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
-      email: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
-      svc_id: identifierText(PERSON_LENGTH_MAX).min(1).optional(),
+      id: identifierText(PERSON_LENGTH_MAX).min(1).meta(NOT_BLANK).optional(),
+      email: identifierText(PERSON_LENGTH_MAX).min(1).meta(NOT_BLANK).optional(),
+      svc_id: identifierText(PERSON_LENGTH_MAX).min(1).meta(NOT_BLANK).optional(),
     })
     .refine((person) => Object.values(person).filter((each) => each !== undefined).length === 1, {
       error: 'must hold one of id, email, svc_id',
@@ -75,7 +76,9 @@ export const newReplay = criteria
   )
   .meta({
     id: 'NewReplay',
-    description: 'All that is given must hold.',
+    description:
+      'All that is given must hold, and at least one of since, until, event_types, states and person is given.',
+    ...where({ anyOf: ['since', 'until', 'event_types', 'states', 'person'].map(hasMember) }),
     requestExamples: [{ since: 1_767_225_600, states: ['abandoned'], dry_run: true }],
   });
 

@@ -5,6 +5,7 @@
  */
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Database } from '@sluice/database/connection/connection';
+import { sumAttempts } from '@sluice/database/maintenance/minute-statistics';
 import { listLaneStates } from '@sluice/database/delivery/lane-states';
 import {
   changeWebhook,
@@ -57,6 +58,8 @@ export interface ReportingWebhookEffects {
   /** The workers' setting: how long after its first attempt a delivery is abandoned. */
   readonly giveUpAfterMs: number;
 }
+
+const HOUR_MS = 3_600_000;
 
 /** @param what - the value to send. */
 const neededAnew = (field: string, what: string): Problem =>
@@ -136,8 +139,9 @@ export function registerReportingWebhooks(
         summary: 'List the reporting webhooks',
         description: 'All of them, oldest first.',
         querystring: z.object({
-          include: z.literal('state').optional().meta({
-            description: 'Adds `state` to each, without who disabled it.',
+          include: z.enum(['state', 'stats', 'state,stats', 'stats,state']).optional().meta({
+            description:
+              'Adds `state` to each, without who disabled it, or `stats`: its attempts of the last hour.',
           }),
         }),
         response: {
@@ -152,15 +156,24 @@ export function registerReportingWebhooks(
     async (request, reply) => {
       const environmentId = environmentOf(request);
       const webhooks = await listWebhooks(database, environmentId, webhookScopeOf(request));
-      const ids = request.query.include ? webhooks.map(({ webhookId }) => webhookId) : [];
-      const states = ids.length > 0 ? await listLaneStates(database, environmentId, ids) : [];
+      const { include = '' } = request.query;
+      const ids = webhooks.map(({ webhookId }) => webhookId);
+      const has = (part: string): boolean => include.includes(part) && ids.length > 0;
+      const [states, sums] = await Promise.all([
+        has('state') ? listLaneStates(database, environmentId, ids) : [],
+        has('stats') ? sumAttempts(database, environmentId, ids, now() - HOUR_MS) : [],
+      ]);
+      const sumOf = new Map(sums.map((each) => [each.webhookId, each]));
       const stateOf = new Map(states.map((state) => [state.webhookId, state]));
       return reply.send({
         reporting_webhooks: webhooks.map((row) => {
-          const state = stateOf.get(row.webhookId);
+          const [state, sum] = [stateOf.get(row.webhookId), sumOf.get(row.webhookId)];
           return {
             ...toWire(row, environmentId, encryptedText),
             ...(state && { state: stateToWire(state, undefined, giveUpAfterMs) }),
+            ...(include.includes('stats') && {
+              stats: { delivered: sum?.delivered ?? 0, failed: sum?.failed ?? 0 },
+            }),
           };
         }),
       });

@@ -21,6 +21,7 @@ import { z } from 'zod';
 import { portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import {
+  NOT_BLANK,
   badRequest,
   identifierText,
   idInPath,
@@ -74,32 +75,44 @@ export const deliveryFilter = {
   until: unixSecondsInQuery
     .optional()
     .meta({ description: 'Logged before this time. Unix seconds.' }),
-  person: identifierText(ID_SIZE_BYTES_MAX).min(1).optional().meta({ description: 'An id.' }),
-  event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX).min(1).optional(),
+  person: identifierText(ID_SIZE_BYTES_MAX)
+    .min(1)
+    .meta(NOT_BLANK)
+    .optional()
+    .meta({ description: 'An id.' }),
+  event_id: identifierText(EVENT_ID_SIZE_BYTES_MAX).min(1).meta(NOT_BLANK).optional(),
   status_class: z.enum(STATUS_CLASSES).optional().meta({ description: 'Of the last answer.' }),
 };
 
 const filterShape = z.object(deliveryFilter);
 
-/** @returns undefined if there is no such person: then no delivery can be about them. */
+/** The number of no person. */
+const NO_PERSON_ID = '0';
+
+/**
+ * @param isInPortal - an unknown person is searched for like a known one, so the answer does not show which persons of
+ *   other customers the workspace has.
+ * @returns undefined if there is no such person: then no delivery can be about them.
+ */
 export async function readDeliveryFilter(
   database: Database,
   environmentId: number,
   given: z.infer<typeof filterShape>,
+  isInPortal = false,
 ): Promise<DeliveryFilter | undefined> {
   const { since, until, person, event_id: eventId } = given;
   const about =
     person === undefined
       ? undefined
       : await findPersonProfile(database, { environmentId, kind: 'id', value: person });
-  if (person !== undefined && !about) return undefined;
+  if (person !== undefined && !about && !isInPortal) return undefined;
   return {
     state: given.state,
     eventType: given.event_type,
     sinceMs: since === undefined ? undefined : since * 1000,
     untilMs: until === undefined ? undefined : until * 1000,
     eventId: eventId === undefined ? undefined : storedEventId(eventId),
-    personId: about?.personId,
+    personId: person === undefined ? undefined : (about?.personId ?? NO_PERSON_ID),
     statusClass: given.status_class,
   };
 }
@@ -163,7 +176,12 @@ export function registerWebhookDeliveries(
       if (!(await findWebhook(reads, lane.environmentId, lane.webhookId))) {
         return noWebhook(request, reply);
       }
-      const wanted = await readDeliveryFilter(reads, lane.environmentId, given);
+      const wanted = await readDeliveryFilter(
+        reads,
+        lane.environmentId,
+        given,
+        portalOf(request) !== null,
+      );
       if (!wanted) return reply.send({ deliveries: [], next: '' });
       const { page, next } = await readPage(reads, lane, wanted, before, limit);
       const attempts = await listAttempts(

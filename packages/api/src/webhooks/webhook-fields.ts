@@ -13,7 +13,7 @@ import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { isLongerThan } from '@sluice/domain/values/storable-text';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
-import { identifierText, text } from '../http/fields.ts';
+import { NOT_BLANK, identifierText, text } from '../http/fields.ts';
 import { LISTABLE_EVENT_TYPE } from '../openapi/event-type-names.ts';
 import { laneState } from './lane-state-view.ts';
 import { reachableAddress } from '../http/url-field.ts';
@@ -65,6 +65,7 @@ export const ENDPOINT_EVENTS: readonly string[] = ['message'];
 /** A workspace's id of its customer, as publishing reads it. */
 export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
   .min(1)
+  .meta(NOT_BLANK)
   .refine((id) => !isLongerThan(id, ID_SIZE_BYTES_MAX), {
     error: `must be at most ${ID_SIZE_BYTES_MAX} bytes long`,
   })
@@ -77,7 +78,7 @@ const events = eventTypes.meta({
 });
 
 const fields = {
-  name: text(NAME_LENGTH_MAX).trim().min(1),
+  name: text(NAME_LENGTH_MAX).trim().min(1).meta(NOT_BLANK),
   endpoint,
   events,
   disabled: z
@@ -145,6 +146,10 @@ export const webhook = z
     with_content: z.boolean(),
     ...shownOptions,
     state: laneState.optional(),
+    stats: z
+      .object({ delivered: z.int(), failed: z.int() })
+      .meta({ description: 'Attempts of the last hour, to the minute.' })
+      .optional(),
     ...shownIncoming,
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });

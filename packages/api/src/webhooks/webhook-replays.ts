@@ -20,7 +20,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, callerNameOf, portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
-import { badRequest, idInPath } from '../http/fields.ts';
+import { badRequest, idInPath, instant } from '../http/fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
 import { notFound } from '../http/problem.ts';
 import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
@@ -51,6 +51,11 @@ const answer = z.object({
   count: z.int().meta({ description: 'Deliveries that match.' }),
   count_is_exact: z.boolean().meta({ description: 'False: there are at least so many.' }),
   replay: replay.nullable().meta({ description: 'Null in a dry run.' }),
+  // Of a dry run.
+  first: instant.nullable().optional(),
+  last: instant.nullable().optional(),
+  by_type: z.record(z.string(), z.int()).optional(),
+  takes_about_s: z.int().optional(),
 });
 
 const position = z
@@ -88,8 +93,20 @@ export function registerWebhookReplays(
       if (call.body.dry_run) {
         const plan = await planReplay(database, lane, wanted);
         if (plan.outcome === 'not_found') return noWebhook(call, reply);
-        const { count, isComplete } = plan;
-        return reply.send({ dry_run: true, count, count_is_exact: isComplete, replay: null });
+        const webhook = await findWebhook(database, lane.environmentId, lane.webhookId);
+        const { rate_per_second: rate } = call.body;
+        return reply.send({
+          dry_run: true,
+          count: plan.count,
+          count_is_exact: plan.isComplete,
+          replay: null,
+          first: plan.firstAt?.toISOString() ?? null,
+          last: plan.lastAt?.toISOString() ?? null,
+          by_type: plan.countsByType,
+          takes_about_s: Math.ceil(
+            plan.count / Math.min(rate, webhook?.rateLimitPerSecond ?? rate),
+          ),
+        });
       }
       const started = await startReplay(
         database,

@@ -53,6 +53,7 @@ export const OTHERS = {
 const TEXTS: Readonly<Record<string, string>> = {
   'no letter': '',
   'a letter': 'a',
+  blanks: '   ',
   'two lines': 'a\nb',
   'a control character': 'a\u0007b',
   'other letters': 'Zoë 中 😀',

@@ -32,7 +32,8 @@ export interface SeedReport {
  * no other limit. A hung try ends its process after 6 s here, and no other rest is longer.
  */
 const STUCK_AFTER_MS = 60_000;
-const POLL_INTERVAL_MS = 50;
+/** A look asks each service, and each worker for the length of all its queues. */
+const POLL_INTERVAL_MS = 200;
 /** Calls without a fault, after the last one. */
 const AFTERWARDS_MS = 200;
 
@@ -88,7 +89,6 @@ export async function runSeed(
 export async function whileItMoves(
   isDone: () => Promise<boolean>,
   read: () => Promise<string>,
-  pollIntervalMs = POLL_INTERVAL_MS,
 ): Promise<void> {
   let last: string | undefined;
   let movedAtMs = performance.now();
@@ -97,7 +97,7 @@ export async function whileItMoves(
     if (now !== last) movedAtMs = performance.now();
     else if (performance.now() - movedAtMs > STUCK_AFTER_MS) return;
     last = now;
-    await sleep(pollIntervalMs);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 

@@ -33,6 +33,8 @@ export interface Names {
   readonly inForm: fc.Arbitrary<Body>;
 }
 
+/** The person whose id is a number. */
+const NUMERIC = '~p3';
 const emailOf = (id: string): string => `${id}@x.example`;
 
 /** @param learned - so many of the people are there before the first call, and calls name them by svc_id too. */
@@ -45,12 +47,19 @@ export function namesOf(ids: readonly string[], learned = 0): Names {
           { weight: 3, arbitrary: other },
           { weight: 1, arbitrary: fc.constantFrom(...svcIds).map(own) },
         );
-  const id = fc.constantFrom(...ids);
+  const person = fc.constantFrom(...ids);
+  const idOfPerson = person.map((each) => (each === NUMERIC ? '=3=' : each));
+  // Blanks at the end of an id do not count.
+  const id = fc.oneof(
+    { weight: 14, arbitrary: idOfPerson },
+    { weight: 1, arbitrary: idOfPerson.map((each) => `${each} `) },
+  );
   // Letter case of an email does not count.
   const email = fc.oneof(
-    { weight: 9, arbitrary: id.map(emailOf) },
-    { weight: 1, arbitrary: id.map((each) => emailOf(each).replace('x.example', 'X.Example')) },
+    { weight: 9, arbitrary: person.map(emailOf) },
+    { weight: 1, arbitrary: person.map((each) => emailOf(each).replace('x.example', 'X.Example')) },
   );
+  const anonymous = person.map((each) => each.replace('~p', '~a'));
   const inForm: fc.Arbitrary<Body> = fc.oneof(
     id.map((each) => ({ id: each })),
     email.map((each) => ({ email: each })),
@@ -63,13 +72,18 @@ export function namesOf(ids: readonly string[], learned = 0): Names {
     identifiers,
     withPhone: fc.oneof(
       { weight: 5, arbitrary: identifiers },
-      { weight: 1, arbitrary: id.map((each) => ({ phone: each.replace(/~p(\d)/, '#$1#') })) },
+      { weight: 1, arbitrary: person.map((each) => ({ phone: each.replace(/~p(\d)/, '#$1#') })) },
     ),
     any: orSvcId(
       fc.oneof({ weight: 3, arbitrary: id }, { weight: 2, arbitrary: email }),
       (text) => text,
     ),
-    anonymous: fc.constantFrom(...ids.map((each) => each.replace('~p', '~a'))),
+    // Letter case of an anonymous id counts, also if it looks like an email.
+    anonymous: fc.oneof(
+      { weight: 8, arbitrary: anonymous },
+      { weight: 1, arbitrary: anonymous.map((each) => each.toUpperCase()) },
+      { weight: 1, arbitrary: anonymous.map((each) => `${each.toUpperCase()}@X.example`) },
+    ),
   };
 }
 

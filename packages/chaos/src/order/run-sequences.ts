@@ -31,9 +31,6 @@ export interface Judgement extends Run {
 const SENDING_MAX = 48;
 const READING_MAX = 12;
 
-/** A look asks each of four workers for the length of 16 queues. */
-const SETTLE_INTERVAL_MS = 200;
-
 export interface RunOptions {
   /** Faults; awaited before anything is read. */
   readonly whileSending?: (sent: Promise<unknown>) => Promise<void>;
@@ -142,7 +139,6 @@ async function settle(fleet: Fleet): Promise<void> {
       return unsettled.length === 0;
     },
     async () => String(await lastApplied(fleet.database)),
-    SETTLE_INTERVAL_MS,
   );
   if (unsettled.length > 0) throw new Error(`the fleet stands still: ${unsettled.join('; ')}`);
 }

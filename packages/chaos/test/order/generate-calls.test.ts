@@ -40,6 +40,10 @@ test('sequences contain calls of visitors, several relationships, and repeated e
     /"identifiers":\{"svc_id":"\^\d\^"\},(?:"svc_relationships":\[.{1,120}\],)?"attributes":\{[^}]*"id":(?:null|"")/,
     /"svc_relationships":\[[^\]]*\},\{"identifiers"/,
     /(?<id>%90000000\d%).*\k<id>/,
+    /"anonymous(?:Id|_id)":"~A\d"/,
+    /"previousId":"~A\d@X.example"/,
+    /"(?:userId|id)":"=3="/,
+    /"~p\d "/,
   ])
     expect(text).toMatch(part);
 });
@@ -60,6 +64,19 @@ test('two runs of a seed share no name and no event id', () => {
   const wordsOf = (text: string) => new Set(text.match(/"(?:s3r|01H)[^"]*"/g));
   const other = wordsOf(texts[1] as string);
   expect([...wordsOf(texts[0] as string)].filter((word) => other.has(word))).toEqual([]);
+});
+
+test('an id of digits is a number in a member, a text in a path, and one name', () => {
+  const put = { api: 'v1', method: 'PUT', path: ['customers', '=3= '] } as const;
+  const track = { api: 'pipelines', path: 'track', body: { userId: '=3=' } } as const;
+  const planned = [put, track].map((call) => ({ call, sender: 0, intake: 0 }) as const);
+  const calls = nameCalls(planned, 7, 1);
+  expect(calls).toMatchObject([
+    { call: { path: ['customers', '90000000700013 '] } },
+    { call: { body: { userId: 90_000_000_700_013 } } },
+  ]);
+  for (const call of [calls, calls.slice(0, 1), calls.slice(1)])
+    expect(namesIn(call, prefixOf(7, 1))).toEqual(['90000000700013']);
 });
 
 test('the names to read are the ids and emails of the calls', () => {

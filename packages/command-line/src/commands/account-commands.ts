@@ -1,7 +1,7 @@
 /** `sluice audit …` and `sluice billing …`: changes in an account, and its next charges. */
 import { Option, type Command } from 'commander';
 import { moneyText, type Money } from '@sluice/console/sentences/money-text';
-import { actorText, type AuditEntry } from '@sluice/console/sentences/audit-text';
+import { ACTOR_TYPES, actorText, type AuditEntry } from '@sluice/console/sentences/audit-text';
 import type { ApiClient } from '../connection/api-client.ts';
 import { positiveInteger } from '../input/arguments.ts';
 import { writeFields, writeRows, type Row } from '../output/result.ts';
@@ -18,7 +18,9 @@ export interface AccountContext {
 
 interface AuditOptions {
   readonly limit: number;
+  readonly actor?: string;
   readonly credential?: number;
+  readonly session?: number;
   readonly action?: string;
   readonly objectType?: string;
 }
@@ -27,16 +29,20 @@ export function addAuditCommands({ program, terminal, api, path }: AccountContex
   const audit = program.command('audit').description('changes in an account, with their actors');
   audit
     .command('list')
+    .addOption(new Option('--actor <type>', 'only by these').choices(Object.keys(ACTOR_TYPES)))
     .option('--credential <id>', 'only by this key', positiveInteger)
+    .option('--session <id>', 'only in this session of the console', positiveInteger)
     .addOption(
       new Option('--action <action>', 'only these').choices(['created', 'updated', 'deleted']),
     )
     .option('--object-type <type>', 'only of these, like reporting_webhook')
     .option('--limit <count>', 'rows, at most 100', positiveInteger, 20)
     .description('newest first')
-    .action(async ({ limit, credential, action, objectType }: AuditOptions) => {
+    .action(async ({ limit, actor, credential, session, action, objectType }: AuditOptions) => {
       const query = new URLSearchParams({ limit: String(limit) });
+      if (actor !== undefined) query.set('actor_type', actor);
       if (credential !== undefined) query.set('credential_id', String(credential));
+      if (session !== undefined) query.set('session_id', String(session));
       if (action !== undefined) query.set('action', action);
       if (objectType !== undefined) query.set('object_type', objectType);
       const { audit_logs: found } = await api().request(

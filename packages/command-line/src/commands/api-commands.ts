@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
 import type { ApiClient, Method } from '../connection/api-client.ts';
-import { writeFields } from '../output/result.ts';
+import { writeFields, writeText } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 export interface ApiContext {
@@ -19,13 +19,14 @@ export interface ApiContext {
   readonly openBrowser: (url: string) => Promise<void>;
 }
 
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'DELETE'];
+
 export function addApiCommand({ program, terminal, api, accountApi }: ApiContext): void {
   program
     .command('api')
     .addArgument(
-      new Argument('<method>', 'in any letter case')
-        .argParser((text) => text.toUpperCase())
-        .choices(['GET', 'POST', 'PUT', 'DELETE']),
+      // The parser after the choices, which bring one of their own that knows capitals alone.
+      new Argument('<method>', 'in any letter case').choices(METHODS).argParser(methodOf),
     )
     .argument('<path>', 'path, for example /v1/reporting_webhooks')
     .option('--data <json>', 'the body: a JSON object, or @FILE that has one')
@@ -35,8 +36,16 @@ export function addApiCommand({ program, terminal, api, accountApi }: ApiContext
         throw new AppError('COMMAND_MISUSED', `a path must begin with /: /${path}`);
       const client = /^\/v1\/(?:accounts?|account_\w+|fleet)\b/.test(path) ? accountApi() : api();
       const body = data === undefined ? undefined : await readJson(data);
-      writeFields(terminal(), await client.request(method, path, body));
+      const answer = await client.requestAny(method, path, body);
+      if (typeof answer === 'string') writeText(terminal(), answer);
+      else writeFields(terminal(), answer);
     });
+}
+
+function methodOf(text: string): Method {
+  const method = METHODS.find((each) => each === text.toUpperCase());
+  if (!method) throw new InvalidArgumentError(`Allowed choices are ${METHODS.join(', ')}.`);
+  return method;
 }
 
 async function readJson(data: string): Promise<JsonObject> {

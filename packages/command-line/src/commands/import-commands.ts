@@ -55,12 +55,11 @@ export function addImportCommands(context: ImportContext): void {
     .command('show')
     .argument('<id>', 'of the import', positiveInteger)
     .option('--watch', 'until it has ended, and show how far it is')
-    .description('one import and how far it is')
+    .description('one import and how far it is; with --watch it exits 1 if rows failed')
     .action(async (id: number, { watch }: { watch?: true }) => {
-      const found = watch
-        ? await follow(api(), terminal(), id, context.deps)
-        : (await api().request('GET', `/v1/imports/${id}`))['import'];
-      writeFields(terminal(), { import: found });
+      if (watch) return watchToEnd(id, context);
+      writeFields(terminal(), await api().request('GET', `/v1/imports/${id}`));
+      return undefined;
     });
   imports
     .command('cancel')
@@ -71,7 +70,8 @@ export function addImportCommands(context: ImportContext): void {
     });
 }
 
-function addSending(command: Command, { api, terminal, deps }: ImportContext): void {
+function addSending(command: Command, context: ImportContext): void {
+  const { api, terminal } = context;
   command
     .argument('<file>', 'CSV with the columns _svc_name and _svc_customer_id')
     .addOption(
@@ -80,7 +80,8 @@ function addSending(command: Command, { api, terminal, deps }: ImportContext): v
         .makeOptionMandatory(),
     )
     .option('--name <name>', 'of the import; the name of the file unless given', notEmpty)
-    .option('--no-watch', 'do not wait until every row was read')
+    .option('--watch', 'wait until every row was read', true)
+    .option('--no-watch', 'do not wait')
     .description(
       'imports events, and shows the progress. After the file is sent, the import goes on without this command. Exits 1 if rows failed',
     )
@@ -97,11 +98,17 @@ function addSending(command: Command, { api, terminal, deps }: ImportContext): v
         writeFields(output, { import: begun });
         return;
       }
-      const ended = await follow(api(), output, begun.id, deps);
-      writeFields(output, { import: ended });
-      if (!ENDED.has(ended.state)) deps.setInterrupted();
-      else if (ended.state !== 'imported' || ended.rows_failed > 0) deps.setExitCode(1);
+      await watchToEnd(begun.id, context);
     });
+}
+
+/** Sets the exit code by how it ended. */
+async function watchToEnd(id: number, { api, terminal, deps }: ImportContext): Promise<void> {
+  const output = terminal();
+  const ended = await follow(api(), output, id, deps);
+  writeFields(output, { import: ended });
+  if (!ENDED.has(ended.state)) deps.setInterrupted();
+  else if (ended.state !== 'imported' || ended.rows_failed > 0) deps.setExitCode(1);
 }
 
 interface SendingOptions {

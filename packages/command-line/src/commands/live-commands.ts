@@ -1,4 +1,5 @@
 /** The words of `sluice tail`, `send` and `listen`. */
+import { AppError } from '@sluice/domain/values/errors';
 import { Option } from 'commander';
 import {
   address,
@@ -35,6 +36,7 @@ function addTail({ program, api, terminal, now, pause, signal }: Context): void 
       'only accepted, mended, refused, rate_limited, overloaded, delivered, retrying or abandoned',
     )
     .option('--source <call>', 'only of this call, such as pipelines.track, or of all pipelines')
+    .option('--webhook <id>', 'only delivery attempts of this webhook', positiveInteger)
     .option(
       '--grep <words>',
       'only lines with this text in any value, or with this value, such as status=500; repeat it for more',
@@ -73,7 +75,12 @@ function addSend(context: Context): void {
     )
     .action(async (given: SendCommandOptions) => {
       const { intakeUrl: url, writeKey: keptKey } = options();
-      const writeKey = given.writeKey ?? keptKey ?? 'demo_write_key';
+      const writeKey = given.writeKey ?? keptKey;
+      if (url === undefined || writeKey === undefined)
+        throw new AppError(
+          'COMMAND_MISUSED',
+          `the profile has no ${url === undefined ? 'address of intake; give --intake-url (SLUICE_INTAKE_URL)' : 'write key; give --write-key (SLUICE_WRITE_KEY)'}, or add it to the profile`,
+        );
       const result = await send(
         {
           calls: sampleCalls(given.seed, given.people, context.runId()),

@@ -18,6 +18,7 @@ import {
   type Profile,
 } from '../connection/profiles.ts';
 import { writeFields } from '../output/result.ts';
+import { gather } from '../input/arguments.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 export interface LoginContext {
@@ -50,9 +51,11 @@ export function addLoginCommand(context: LoginContext): void {
     .description(
       'shows a code that you type into the console, and keeps the keys that it gets with --api-url and --intake-url under the name of --profile',
     )
-    .action(async ({ withKey, withToken }: { withKey?: true; withToken?: true }) => {
+    .option('--worker-url <url>', 'a worker, for sluice status; again for more', gather)
+    .action(async ({ withKey, withToken, workerUrl }: LoginOptions) => {
       const name = context.profileName() ?? DEFAULT_PROFILE;
-      if (!withKey && !withToken) return loginAsUser(context, name);
+      const workerUrls = workerUrl && { workerUrls: workerUrl };
+      if (!withKey && !withToken) return loginAsUser(context, name, workerUrls);
       const secret = (await text(context.input)).trim();
       if (secret === '')
         throw new AppError(
@@ -65,13 +68,21 @@ export function addLoginCommand(context: LoginContext): void {
         'GET',
         withToken ? `/v1/accounts/${account}` : '/v1/workspaces',
       );
-      const kept = withToken ? { token: secret, account } : { key: secret };
-      writeProfile(file, name, { ...context.addresses(), ...kept });
+      keep(context, name, {
+        ...workerUrls,
+        ...(withToken ? { token: secret, account } : { key: secret }),
+      });
       const output = terminal();
       output.note(`kept in ${file}; sluice --profile ${name} … uses it`);
       writeFields(output, { profile: name, ...opened });
       return undefined;
     });
+}
+
+interface LoginOptions {
+  readonly withKey?: true;
+  readonly withToken?: true;
+  readonly workerUrl?: string[];
 }
 
 /** `sluice logout`, beside {@link addLoginCommand}. */
@@ -96,11 +107,14 @@ export function addLogoutCommand(context: LoginContext): void {
     });
 }
 
-async function loginAsUser(context: LoginContext, name: string): Promise<void> {
+async function loginAsUser(
+  context: LoginContext,
+  name: string,
+  workerUrls: Pick<Profile, 'workerUrls'> | undefined,
+): Promise<void> {
   const output = context.terminal();
-  const addresses = context.addresses();
   const made = await loginByCode({
-    apiUrl: addresses.apiUrl ?? '',
+    apiUrl: context.addresses().apiUrl ?? '',
     hostName: context.hostName(),
     signal: context.signal,
     pause: context.pause,
@@ -112,12 +126,37 @@ async function loginAsUser(context: LoginContext, name: string): Promise<void> {
     },
   });
   const { token, key, ...shown } = made;
-  writeProfile(context.profilesFile, name, {
-    ...addresses,
-    token,
-    account: made.account_id,
+  keep(context, name, {
+    ...workerUrls,
+    ...{ token, account: made.account_id },
     ...(key !== null && { key }),
   });
   output.note(`kept in ${context.profilesFile}; sluice --profile ${name} … uses it`);
   writeFields(output, { profile: name, ...shown });
+}
+
+/**
+ * Adds to a profile of the same installation, and replaces the profile of another one. Its keys go if they
+ * are of another account. An app key alone names no account, so it stays.
+ */
+function keep(context: LoginContext, name: string, kept: Profile): void {
+  const { profilesFile: file } = context;
+  const addresses = context.addresses();
+  const { [name]: before = {} } = readProfiles(file);
+  const { key, writeKey, token, account, ...places } = before;
+  const isSame = before.apiUrl === addresses.apiUrl;
+  const isSameAccount =
+    kept.account === undefined || account === undefined || kept.account === account;
+  const keys = {
+    ...(key !== undefined && { key }),
+    ...(writeKey !== undefined && { writeKey }),
+    ...(token !== undefined && { token }),
+    ...(account !== undefined && { account }),
+  };
+  writeProfile(file, name, {
+    ...(isSame && places),
+    ...(isSame && isSameAccount && keys),
+    ...addresses,
+    ...kept,
+  });
 }

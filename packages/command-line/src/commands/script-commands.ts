@@ -69,6 +69,11 @@ function addUsers(program: Command, runScript: RunScript<void>): void {
       return runScript('users', ['invite', email, '--account', String(account), '--role', role]);
     });
   users
+    .command('code')
+    .argument('<email>', 'of the user')
+    .description('prints a code that signs a user in, in place of a mailed one')
+    .action((email: string) => runScript('users', ['code', email]));
+  users
     .command('reset')
     .argument('<email>', 'of the user')
     .description('removes the second factor of a user who has lost it, and ends the sessions')

@@ -24,7 +24,9 @@ export function addStatusCommand(context: Context): void {
     .option('--watch', 'again every two seconds, until Ctrl-C')
     .action(async ({ workerUrl, also = [], watch }: StatusOptions) => {
       const { intakeUrl, apiUrl, workerUrls } = options();
-      const urls = [intakeUrl, apiUrl, ...(workerUrl ?? workerUrls), ...also];
+      const urls = [intakeUrl, apiUrl, ...(workerUrl ?? workerUrls), ...also].filter(
+        (url) => url !== undefined,
+      );
       const output = terminal();
       for (;;) {
         const [found, details] = await Promise.all([

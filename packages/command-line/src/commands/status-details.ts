@@ -53,13 +53,17 @@ async function readIfAllowed(api: ApiClient, path: string) {
   }
 }
 
+/** A skip names the delivery, so that another one is not skipped. */
+const skipAdvice = (id: number, head: LaneState['head']): string =>
+  head ? `, or webhooks skip ${id} --sequence ${head.sequence}` : '';
+
 export function writeDetails(terminal: Terminal, details: FleetDetails): void {
   const nowMs = terminal.now();
   for (const { id, name, state } of details.failing_webhooks ?? []) {
     terminal.line('');
     terminal.line(`webhook ${id}, ${printable(name)}: ${laneSentence(state, nowMs).text}`);
     terminal.line(
-      `  sluice webhooks show ${id}; then webhooks probe ${id}, or webhooks skip ${id}`,
+      `  sluice webhooks show ${id}; then webhooks probe ${id}${skipAdvice(id, state.head)}`,
     );
   }
   if (!details.shards) return;

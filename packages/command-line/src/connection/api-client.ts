@@ -15,6 +15,8 @@ export interface ApiClient {
    *   if it cannot be reached; with a cause if that may pass by itself.
    */
   request(method: Method, path: string, body?: JsonObject): Promise<JsonObject>;
+  /** As `request`, for a path whose answer may be another text than JSON: the text then. @throws as `request` */
+  requestAny(method: Method, path: string, body?: JsonObject): Promise<JsonObject | string>;
   /** Sends a body that may take long: only `signal` of the options ends it. @throws as `request` */
   upload(path: string, contentType: string, body: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /** An answer whose body is still to come. */
@@ -23,7 +25,8 @@ export interface ApiClient {
 
 export interface ApiClientOptions {
   readonly url: string;
-  readonly key: string;
+  /** Undefined if the profile lacks it: each call is refused with the advice. */
+  readonly key: string | undefined;
   /** Advice if the API does not know the key. */
   readonly keyAdvice: string;
   /** Advice if the path names an account that is not the key's. */
@@ -44,6 +47,8 @@ const KEY = /^[\x21-\x7E]*$/;
 export function createApiClient(options: ApiClientOptions): ApiClient {
   const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
+    if (key === undefined)
+      throw new AppError('COMMAND_NOT_ALLOWED', `the profile has no such key; ${keyAdvice}`);
     if (!KEY.test(key))
       throw new AppError(
         'COMMAND_NOT_ALLOWED',
@@ -88,20 +93,27 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       ? `${what}; check that it runs, then try again`
       : `${what}${mayBeDoneBy(method)}`;
   };
+  const requestBy = async <Body>(
+    read: (answer: Response) => Promise<Body>,
+    method: Method,
+    path: string,
+    body: JsonObject | undefined,
+  ): Promise<Body> => {
+    const stopShowing = showWait(options.onWait ?? (() => undefined));
+    const answer = await send(path, {
+      method,
+      signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).finally(stopShowing);
+    try {
+      return await read(answer);
+    } catch (cause) {
+      throw new AppError(endingOf(stopping), whyNoBody(cause, method), { cause });
+    }
+  };
   return {
-    async request(method, path, body) {
-      const stopShowing = showWait(options.onWait ?? (() => undefined));
-      const answer = await send(path, {
-        method,
-        signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      }).finally(stopShowing);
-      try {
-        return await readBody(answer);
-      } catch (cause) {
-        throw new AppError(endingOf(stopping), whyNoBody(cause, method), { cause });
-      }
-    },
+    request: (method, path, body) => requestBy(readBody, method, path, body),
+    requestAny: (method, path, body) => requestBy(readAnyBody, method, path, body),
     async upload(path, contentType, body) {
       const answer = await send(path, {
         method: 'POST',
@@ -124,6 +136,13 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
 async function readBody(answer: Response): Promise<JsonObject> {
   const text = await answer.text();
   return text === '' ? {} : (JSON.parse(text) as JsonObject);
+}
+
+async function readAnyBody(answer: Response): Promise<JsonObject | string> {
+  const type = answer.headers.get('content-type') ?? '';
+  return type === '' || /^application\/(?:[\w.-]+\+)?json\b/.test(type)
+    ? readBody(answer)
+    : answer.text();
 }
 
 /** Of a call without an answer: a user who stopped it knows the reason. */

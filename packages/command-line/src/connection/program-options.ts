@@ -8,13 +8,18 @@ import { OUTPUT_FORMATS, type OutputFormat } from '../output/terminal.ts';
 import { DEFAULT_PROFILE, type Profile, type Profiles, profileOf } from './profiles.ts';
 import type { RunningStart } from './running-start.ts';
 
+const API_URL_DEFAULT = 'http://127.0.0.1:8090';
+
 export interface ProgramOptions {
   readonly apiUrl: string;
-  readonly intakeUrl: string;
+  /** Undefined, as the keys below: the profile that is used is of another installation, and lacks it. */
+  readonly intakeUrl: string | undefined;
+  /** Empty if the profile lacks them. */
   readonly workerUrls: readonly string[];
-  readonly key: string;
+  /** An app API key. */
+  readonly key: string | undefined;
   readonly writeKey: string | undefined;
-  readonly token: string;
+  readonly token: string | undefined;
   readonly account: number;
   readonly profile: string | undefined;
   readonly output: OutputFormat;
@@ -30,7 +35,7 @@ export function createBareProgram(version: string, start: RunningStart | undefin
       .addOption(
         new Option('--api-url <url>', 'URL of the API')
           .env('SLUICE_API_URL')
-          .default(start?.apiUrl ?? 'http://127.0.0.1:8090')
+          .default(start?.apiUrl ?? API_URL_DEFAULT)
           .argParser(address),
       )
       .addOption(
@@ -107,25 +112,59 @@ export interface OptionSources {
  * Words and environment come before the profile, and the profile comes before the `npm start` beside. A profile is used
  * if it is named, or if no `npm start` runs beside and there is one of the name `default`.
  *
+ * A profile with an API of its own is of another installation. The addresses and keys that it lacks are unknown then:
+ * the addresses of this machine and the keys of the demo would lead to the wrong installation.
+ *
  * @throws AppError COMMAND_MISUSED for a profile that does not exist.
  */
 export function resolveOptions(program: Command, sources: OptionSources): ProgramOptions {
-  const given = program.opts<Omit<ProgramOptions, 'workerUrls' | 'writeKey'>>();
+  const given = program.opts<GivenOptions>();
   const profile = profileFor(given.profile, program, sources);
   // Of the options that have a default.
   const isDefault = (name: keyof ProgramOptions): boolean =>
     program.getOptionValueSource(name) === 'default';
   const of = <Value>(name: keyof ProgramOptions, kept: Value | undefined, value: Value): Value =>
     isDefault(name) ? (kept ?? value) : value;
+  const here = sources.runningStart?.apiUrl ?? API_URL_DEFAULT;
+  const isElsewhere = profile.apiUrl !== undefined && profile.apiUrl !== here;
+  const ofHere = <Value>(value: Value): Value | undefined => (isElsewhere ? undefined : value);
+  const ofInstallation = (name: 'intakeUrl' | 'key' | 'token'): string | undefined =>
+    isDefault(name) ? (profile[name] ?? ofHere(given[name])) : given[name];
   return {
     ...given,
     apiUrl: of('apiUrl', profile.apiUrl, given.apiUrl),
-    intakeUrl: of('intakeUrl', profile.intakeUrl, given.intakeUrl),
-    key: of('key', profile.key, given.key),
-    token: of('token', profile.token, given.token),
+    intakeUrl: ofInstallation('intakeUrl'),
+    key: ofInstallation('key'),
+    token: ofInstallation('token'),
     account: of('account', profile.account, given.account),
-    workerUrls: profile.workerUrls ?? [sources.runningStart?.workerUrl ?? 'http://127.0.0.1:8092'],
-    writeKey: profile.writeKey,
+    workerUrls:
+      profile.workerUrls ??
+      (isElsewhere ? [] : [sources.runningStart?.workerUrl ?? 'http://127.0.0.1:8092']),
+    writeKey: profile.writeKey ?? ofHere('demo_write_key'),
+  };
+}
+
+/** Options of the words and the environment, or their defaults. */
+interface GivenOptions extends Omit<ProgramOptions, 'workerUrls' | 'writeKey'> {
+  readonly intakeUrl: string;
+  readonly key: string;
+  readonly token: string;
+}
+
+/**
+ * Addresses for the profile that `login` writes: of the API, and of intake if it was given, or if both are this
+ * machine's.
+ */
+export function addressesOf(
+  program: Command,
+  { apiUrl }: Pick<ProgramOptions, 'apiUrl'>,
+): Pick<Profile, 'apiUrl' | 'intakeUrl'> {
+  const given = program.opts<GivenOptions>();
+  const isDefault = (name: string): boolean => program.getOptionValueSource(name) === 'default';
+  const isOfHere = isDefault('apiUrl') && given.apiUrl === apiUrl;
+  return {
+    apiUrl,
+    ...((isOfHere || !isDefault('intakeUrl')) && { intakeUrl: given.intakeUrl }),
   };
 }
 

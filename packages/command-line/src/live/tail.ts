@@ -6,13 +6,15 @@ import { documentWriter, type Row } from '../output/result.ts';
 import { colored, type Color, type Terminal } from '../output/terminal.ts';
 import { fitsAll } from './line-filter.ts';
 
-/** The first three are looked at by the API, the others here. */
+/** The API looks at all but `grep`; an older one does not look at `source` and `webhook`. */
 export interface TailOptions {
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
   /** Kind of call: `pipelines.track`, or the beginning of its name. */
   readonly source?: string;
+  /** Only attempts of this webhook. */
+  readonly webhook?: number;
   /** As {@link fitsAll}. */
   readonly grep?: readonly string[];
 }
@@ -51,14 +53,16 @@ const THERE_AGAIN_WITHIN_MS = 60_000;
  */
 export async function tail(
   { api, terminal, now, pause, signal }: TailDependencies,
-  { source, grep = [], ...asked }: TailOptions,
+  { webhook, grep = [], ...asked }: TailOptions,
 ): Promise<void> {
+  const { source } = asked;
   const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
+  if (webhook !== undefined) query.set('webhook_id', String(webhook));
   const writeDocument = documentWriter(terminal, COLUMNS);
   const show = (event: string, data: string): void => {
     const line = { event, ...(JSON.parse(data) as object) };
     // Lost lines may have fitted.
-    if (event !== 'dropped' && !(isOf(source, line) && fitsAll(grep, line))) return;
+    if (event !== 'dropped' && !(isOf(source, webhook, line) && fitsAll(grep, line))) return;
     if (writeDocument) writeDocument(line);
     else terminal.line(lineText(terminal, event, line));
   };
@@ -118,9 +122,12 @@ interface TailLine {
   readonly details: Readonly<Record<string, string | number | null>>;
 }
 
-function isOf(source: string | undefined, line: Row): boolean {
+function isOf(source: string | undefined, webhook: number | undefined, line: Row): boolean {
+  const { source: said, webhook_id: webhookId } = (line['details'] ?? {}) as Readonly<
+    Record<string, unknown>
+  >;
+  if (webhook !== undefined && webhookId !== webhook) return false;
   if (source === undefined) return true;
-  const { source: said } = (line['details'] ?? {}) as { readonly source?: unknown };
   return typeof said === 'string' && (said === source || said.startsWith(`${source}.`));
 }
 

@@ -1,12 +1,12 @@
 /** `sluice move …`: applications and endpoints of Svix or Convoy, with the secrets that their receivers know. */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
-import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
+import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
 import { type Command, Option } from 'commander';
 import type { ApiClient } from '../connection/api-client.ts';
 import { type Row, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { moveEndpoint } from './move-endpoint.ts';
-import type { MovedEndpoint, ReadSource } from './moved-endpoint.ts';
+import { moveApplication, moveEndpoint, type MoveRun } from './move-endpoint.ts';
+import type { Moved, ReadSource } from './moved-endpoint.ts';
 import { readConvoy } from './read-convoy.ts';
 import { readSvix } from './read-svix.ts';
 
@@ -62,35 +62,48 @@ export function addMoveCommands(context: MoveContext): void {
     });
 }
 
-/** One that is refused does not keep the others. */
+/**
+ * One that is refused does not keep the others. All are read before the first is moved: the match of an endpoint depends
+ * on the others of its application.
+ */
 async function moveAll(
   { terminal, api, setExitCode }: MoveContext,
   { dryRun: isDry }: MoveOptions,
-  endpoints: AsyncIterable<MovedEndpoint>,
+  source: AsyncIterable<Moved>,
 ): Promise<void> {
+  const all: Moved[] = [];
+  for await (const each of source) all.push(each);
+  const run = {
+    source: all.filter((each) => each.settings !== undefined),
+    matched: new Set<Json>(),
+  };
   const rows: Row[] = [];
   const client = api();
-  for await (const endpoint of endpoints) {
-    const result = isDry ? 'would be moved' : await resultOf(client, endpoint);
+  for (const moved of all) {
+    const result = isDry ? 'would be moved' : await resultOf(client, moved, run);
     if (result.startsWith('refused')) setExitCode(1);
-    rows.push({
-      application: endpoint.application.id,
-      name: endpoint.settings.name,
-      endpoint: endpoint.settings.endpoint,
-      result,
-      by_hand: [...endpoint.byHand, ...(endpoint.secret === undefined ? ['secret'] : [])].join(
-        '; ',
-      ),
-    });
+    rows.push({ ...rowOf(moved), result });
   }
   const columns = ['application', 'name', 'endpoint', 'result', 'by_hand'];
-  writeRows(terminal(), rows, columns, 'there is no endpoint to move');
+  writeRows(terminal(), rows, columns, 'there is no application or endpoint to move');
 }
 
-/** @throws AppError if another endpoint would not be taken either: no answer, or no right. */
-async function resultOf(api: ApiClient, endpoint: MovedEndpoint): Promise<string> {
+const rowOf = (moved: Moved): Row =>
+  moved.settings === undefined
+    ? { application: moved.application.id, name: moved.application.name, endpoint: '', by_hand: '' }
+    : {
+        application: moved.application.id,
+        name: moved.settings.name,
+        endpoint: moved.settings.endpoint,
+        by_hand: [...moved.byHand, ...(moved.secret === undefined ? ['secret'] : [])].join('; '),
+      };
+
+/** @throws AppError if another one would not be taken either: no answer, or no right. */
+async function resultOf(api: ApiClient, moved: Moved, run: MoveRun): Promise<string> {
   try {
-    return await moveEndpoint(api, endpoint);
+    return moved.settings === undefined
+      ? await moveApplication(api, moved.application)
+      : await moveEndpoint(api, moved, run);
   } catch (error) {
     if (error instanceof AppError && error.code === 'COMMAND_FAILED' && error.cause === undefined)
       return `refused: ${error.message}`;

@@ -2,8 +2,18 @@
 import { AppError } from '@sluice/domain/values/errors';
 import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
 
+export interface MovedApplication {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** An application before its endpoints, or an endpoint of an application. */
+export type Moved =
+  | { readonly application: MovedApplication; readonly settings?: never }
+  | MovedEndpoint;
+
 export interface MovedEndpoint {
-  readonly application: { readonly id: string; readonly name: string };
+  readonly application: MovedApplication;
   /** The body of the call. */
   readonly settings: JsonObject & { readonly name: string; readonly endpoint: string };
   readonly isDisabled: boolean;

@@ -1,9 +1,11 @@
 /**
- * The endpoints of Svix, application by application, with their secrets. Four calls are read: the lists of applications and of
+ * The applications of Svix, each before its endpoints, with their secrets. Four calls are read: the lists of applications and of
  * endpoints, and an endpoint's secret and headers.
  */
 import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
 import {
+  type Moved,
+  type MovedApplication,
   type MovedEndpoint,
   neededText,
   objectsOf,
@@ -16,18 +18,20 @@ import {
 const PAGE_LENGTH = 100;
 
 /** @throws AppError as `read`, and COMMAND_FAILED for an answer without an id or an address. */
-export async function* readSvix(read: ReadSource): AsyncGenerator<MovedEndpoint> {
+export async function* readSvix(read: ReadSource): AsyncGenerator<Moved> {
   for await (const application of pagesOf(read, '/api/v1/app')) {
     const id = neededText(application['id'], 'id of an application');
+    const moved = {
+      id: textOf(application['uid']) ?? id,
+      name: shortName(textOf(application['name']) ?? id),
+    };
+    yield { application: moved };
     const path = `/api/v1/app/${encodeURIComponent(id)}/endpoint`;
     for await (const endpoint of pagesOf(read, path))
       yield await readEndpoint(
         read,
         `${path}/${encodeURIComponent(neededText(endpoint['id'], 'id of an endpoint'))}`,
-        {
-          id: textOf(application['uid']) ?? id,
-          name: shortName(textOf(application['name']) ?? id),
-        },
+        moved,
         endpoint,
       );
   }
@@ -36,7 +40,7 @@ export async function* readSvix(read: ReadSource): AsyncGenerator<MovedEndpoint>
 async function readEndpoint(
   read: ReadSource,
   path: string,
-  application: MovedEndpoint['application'],
+  application: MovedApplication,
   endpoint: JsonObject,
 ): Promise<MovedEndpoint> {
   const { key } = await read(`${path}/secret`);

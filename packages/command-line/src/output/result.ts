@@ -67,6 +67,18 @@ export function writeFields(terminal: Terminal, value: object): void {
 }
 
 /**
+ * A text that is no JSON, such as CSV: as it came, but for a table, whose terminal it must not drive. JSON has it as one
+ * text.
+ */
+export function writeText(terminal: Terminal, text: string): void {
+  if (terminal.format === 'json') return terminal.line(printableJson(text));
+  const whole = text.replace(/\r?\n$/, '');
+  if (terminal.format !== 'table') return terminal.line(whole);
+  for (const line of whole.split(/\r?\n/))
+    terminal.line(line.split('\t').map(printable).join('\t'));
+}
+
+/**
  * For rows without an end, one after the other: a line of JSON each, a document of YAML, or a line of CSV below a head.
  *
  * @param columns - of CSV.

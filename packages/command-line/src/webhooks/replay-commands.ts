@@ -19,6 +19,7 @@ export function addReplayCommands(
   api: () => ApiClient,
   terminal: () => Terminal,
   waiting: Waiting,
+  setInterrupted: () => void,
 ): void {
   const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
   webhooks
@@ -50,12 +51,11 @@ export function addReplayCommands(
       const made = await api().request('POST', path(id, '/replays'), body);
       const { id: replayId } = (made['replay'] ?? {}) as { readonly id?: number };
       const list = async () => (await api().request('GET', path(id, '/replays')))['replays'];
-      writeFields(
-        terminal(),
-        options.wait !== true || replayId === undefined
-          ? made
-          : { replay: await followReplay({ list, terminal: terminal(), ...waiting }, replayId) },
-      );
+      if (options.wait !== true || replayId === undefined) return writeFields(terminal(), made);
+      const replay = await followReplay({ list, terminal: terminal(), ...waiting }, replayId);
+      writeFields(terminal(), { replay });
+      if (replay.state === 'running') setInterrupted();
+      return undefined;
     });
   webhooks
     .command('replays')
@@ -121,7 +121,7 @@ interface Replay {
  * @returns the replay at its end, or as it was when the signal came.
  * @throws AppError COMMAND_FAILED if it is not listed any more.
  */
-export async function followReplay(deps: FollowDependencies, replayId: number): Promise<object> {
+export async function followReplay(deps: FollowDependencies, replayId: number): Promise<Replay> {
   const { list, terminal, pause, signal } = deps;
   for (;;) {
     const replay = ((await list()) as readonly Replay[]).find(({ id }) => id === replayId);

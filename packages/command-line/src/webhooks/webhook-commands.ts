@@ -14,7 +14,7 @@ export function addWebhookCommands(
   api: () => ApiClient,
   terminal: () => Terminal,
   waiting: Waiting,
-  setExitCode: (code: number) => void,
+  endings: Endings,
 ): void {
   const webhooks = program
     .command('webhooks')
@@ -111,7 +111,8 @@ export function addWebhookCommands(
             )
           : undefined;
       writeFields(terminal(), { ...probed, ...ended });
-      if (ended?.outcome === 'failed' || ended?.outcome === 'abandoned') setExitCode(1);
+      if (ended?.outcome === 'failed' || ended?.outcome === 'abandoned') endings.setExitCode(1);
+      if (ended?.outcome === 'unknown' && waiting.signal.aborted) endings.setInterrupted();
     });
   webhooks
     .command('skip')
@@ -148,7 +149,13 @@ export function addWebhookCommands(
         await api().request('POST', path(id, '/test'), { event_type: eventType }),
       );
     });
-  addReplayCommands(webhooks, api, terminal, waiting);
+  addReplayCommands(webhooks, api, terminal, waiting, endings.setInterrupted);
+}
+
+/** Exit codes of a wait; see the context of the commands. */
+interface Endings {
+  readonly setExitCode: (code: number) => void;
+  readonly setInterrupted: () => void;
 }
 
 interface CreateOptions {

@@ -18,7 +18,11 @@ interface WholeEntry extends AuditEntry {
     readonly to: unknown;
     readonly redacted: boolean;
   }[];
-  readonly context: { readonly credential_id: number | null; readonly run_id: string | null };
+  readonly context: {
+    readonly credential_id: number | null;
+    readonly session_id: number | null;
+    readonly run_id: string | null;
+  };
   readonly hash: string;
   readonly prev_hash: string;
 }
@@ -75,6 +79,16 @@ function Entry({ id }: { readonly id: string }) {
                   <dd>
                     <Link to={`/keys/${entry.context.credential_id}`}>
                       {entry.context.credential_id}
+                    </Link>
+                  </dd>
+                </div>
+              )}
+              {entry.context.session_id !== null && (
+                <div>
+                  <dt>Session</dt>
+                  <dd>
+                    <Link to="/audit" query={{ session: String(entry.context.session_id) }}>
+                      all changes of session {entry.context.session_id}
                     </Link>
                   </dd>
                 </div>

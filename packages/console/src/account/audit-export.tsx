@@ -41,7 +41,7 @@ export function AuditExport({ filters }: { readonly filters: Readonly<Record<str
   }, [ordered, isWaiting, base]);
   const order = (format: 'csv' | 'ndjson') => (): void =>
     void run(async () => {
-      const numbers = ['user_id', 'credential_id'];
+      const numbers = ['user_id', 'credential_id', 'session_id'];
       const body = Object.fromEntries(
         Object.entries({ format, ...filters }).map(([name, value]) => [
           name,

@@ -1,12 +1,16 @@
 /** The audit log: changes with their actors, newest first, filtered by the address, and as a file. */
+import { useMemo } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { FilterChoice } from '../forms/filter-choice.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
+import { RangeLink } from '../forms/range-link.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
-import { actorText, type AuditEntry } from '../sentences/audit-text.ts';
+import { FROM_TO, LASTS, type RangeQuery, withTimes } from '../routing/time-range.ts';
+import { ACTOR_TYPES, actorText, type AuditEntry } from '../sentences/audit-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AuditExport } from './audit-export.tsx';
 
@@ -21,11 +25,14 @@ export const auditRoute: Route = {
     object: /^[a-z_]{1,64}$/,
     id: /^[^]{1,200}$/,
     action: ACTIONS,
+    actor: Object.keys(ACTOR_TYPES),
     user: NUMBER,
     credential: NUMBER,
+    session: NUMBER,
     ip: /^[\d.:a-fA-F]{1,45}$/,
     from: DAY,
     to: DAY,
+    last: LASTS,
     start: NUMBER,
   },
   capability: 'account.manage',
@@ -37,15 +44,17 @@ const FILTERS = {
   object: 'object_type',
   id: 'object_id',
   action: 'action',
+  actor: 'actor_type',
   user: 'user_id',
   credential: 'credential_id',
+  session: 'session_id',
   ip: 'ip_addr',
   from: 'start_time',
   to: 'end_time',
 } as const;
 
 /** The filters of the API; a filter that needs another one is left out without that one. */
-function filterOf(query: Readonly<Record<string, string>>): Record<string, string> {
+function filterOf(query: RangeQuery): Record<string, string> {
   return Object.fromEntries(
     Object.entries(FILTERS).flatMap(([name, field]) => {
       const value = query[name];
@@ -68,7 +77,9 @@ function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) 
   const { account } = useSession();
   const setQuery = useSetQuery();
   const base = `/v1/accounts/${account.id}/audit_logs`;
-  const filters = filterOf(query);
+  // Frozen: a range that moved with the clock would be another list each second.
+  const nowMs = useMemo(() => Date.now(), [query['last']]);
+  const filters = filterOf(withTimes(query, nowMs, FROM_TO));
   const { start } = query;
   const asked = new URLSearchParams({
     limit: '50',
@@ -131,23 +142,62 @@ function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) 
             </select>
           </label>
         )}
+        <label>
+          By{' '}
+          <select
+            value={query['actor'] ?? ''}
+            onChange={(event) => filter({ actor: event.currentTarget.value || undefined })}
+          >
+            <option value="">all</option>
+            {Object.entries(ACTOR_TYPES).map(([type, name]) => (
+              <option key={type} value={type}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
         <FilterText
           label="Key"
+          name="credential"
+          takes="the number of a key, such as 12"
           value={query['credential']}
           onChange={(text) => filter({ credential: text })}
         />
         <FilterText
           label="User"
+          name="user"
+          takes="the number of a user, such as 12"
           value={query['user']}
           onChange={(text) => filter({ user: text })}
         />
-        <FilterText label="Address" value={query['ip']} onChange={(text) => filter({ ip: text })} />
+        <FilterText
+          label="Session"
+          name="session"
+          takes="the number of a session, such as 12"
+          value={query['session']}
+          onChange={(text) => filter({ session: text })}
+        />
+        <FilterText
+          label="Address"
+          name="ip"
+          takes="the beginning of an address: 10.0. is a range"
+          value={query['ip']}
+          onChange={(text) => filter({ ip: text })}
+        />
+        <FilterChoice
+          label="In the last"
+          value={query['last']}
+          choices={LASTS}
+          onChange={(last) => filter({ last, from: undefined, to: undefined })}
+        />
         <label>
           From{' '}
           <input
             type="date"
             value={(query['from'] ?? '').slice(0, 10)}
-            onChange={(event) => filter({ from: event.currentTarget.value || undefined })}
+            onChange={(event) =>
+              filter({ from: event.currentTarget.value || undefined, last: undefined })
+            }
           />
         </label>
         <label>
@@ -155,9 +205,12 @@ function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) 
           <input
             type="date"
             value={(query['to'] ?? '').slice(0, 10)}
-            onChange={(event) => filter({ to: event.currentTarget.value || undefined })}
+            onChange={(event) =>
+              filter({ to: event.currentTarget.value || undefined, last: undefined })
+            }
           />
         </label>
+        <RangeLink form={FROM_TO} nowMs={nowMs} readAtMs={resource.readAtMs} />
         <AuditExport filters={filters} />
       </div>
       <Shown resource={resource}>
@@ -205,13 +258,13 @@ function EntryTable({
         {entries.map((entry) => (
           <tr key={entry.id}>
             <th scope="row">
-              <Link to={`/audit/${entry.id}`} data-row="">
-                <Time atMs={Date.parse(entry.occurred_at)} />
-              </Link>
+              <Time atMs={Date.parse(entry.occurred_at)} />
             </th>
             <td>{visibleText(actorText(entry.actor))}</td>
             <td>
-              {entry.action} {labels.get(entry.object_type) ?? entry.object_type}{' '}
+              <Link to={`/audit/${entry.id}`} data-row="">
+                {entry.action} {labels.get(entry.object_type) ?? entry.object_type}
+              </Link>{' '}
               <span className="faint">{visibleText(entry.object_name ?? entry.object_id)}</span>
             </td>
             <td>{entry.changed_attributes.join(', ')}</td>

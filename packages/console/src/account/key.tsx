@@ -68,6 +68,7 @@ function KeyView({ id }: { readonly id: string }) {
                 <dt>Made</dt>
                 <dd>
                   <Time atMs={Date.parse(key.created_at)} isWhole />
+                  <Maker userId={key.created_by_user_id} />
                 </dd>
               </div>
               {key.expires_at !== null && (
@@ -90,6 +91,16 @@ function KeyView({ id }: { readonly id: string }) {
   );
 }
 
+/** Email of the user who made the key; empty for the maker of a token by a token. */
+function Maker({ userId }: { readonly userId: number | null }) {
+  const { account } = useSession();
+  const { data } = useResource<{ users: readonly { id: number; email: string }[] }>(
+    userId === null ? undefined : `/v1/accounts/${account.id}/all_users`,
+  );
+  const maker = data?.users.find(({ id }) => id === userId);
+  return maker ? <> by {visibleText(maker.email)}</> : null;
+}
+
 /** The keys of intake have no restrictions. */
 const isBindable = ({ type }: Credential): boolean => type === 'service_account' || type === 'app';
 
@@ -103,6 +114,9 @@ const Pair = ({ name, text }: { readonly name: string; readonly text: string }) 
 /** Whether it is still used. */
 function UseSentence({ credential }: { readonly credential: Credential }) {
   const { last_used_at: usedAt, last_used_ip: usedIp, revoked_at: revokedAt } = credential;
+  const testing =
+    credential.testing &&
+    ' No identify call was taken with it yet, so it opens identify calls only.';
   if (revokedAt !== null)
     return (
       <>
@@ -112,18 +126,17 @@ function UseSentence({ credential }: { readonly credential: Credential }) {
   if (usedAt !== null)
     return (
       <>
-        Last used at <Time atMs={Date.parse(usedAt)} isWhole /> from <code>{usedIp}</code>.
+        Last used at <Time atMs={Date.parse(usedAt)} isWhole />
+        {usedIp !== null && (
+          <>
+            {' '}
+            from <code>{usedIp}</code>
+          </>
+        )}
+        .{testing}
       </>
     );
-  if (credential.type === 'service_account') return <>It was never used.</>;
-  return (
-    <>
-      {credential.testing &&
-        'No identify call was taken with it yet, so it opens identify calls only. '}
-      The last use of a workspace’s keys is not kept: <Link to="/live">live</Link> shows calls as
-      they come.
-    </>
-  );
+  return <>It was never used.{testing}</>;
 }
 
 function KeyActions({

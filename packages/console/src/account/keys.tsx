@@ -4,6 +4,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
+import { KeyRestrictions, restrictionsIn } from '../forms/key-restrictions.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -149,9 +150,7 @@ function KeyTable({
             </td>
             <td>
               {key.last_used_at === null ? (
-                <span className="faint">
-                  {key.type === 'service_account' ? 'never' : 'not kept'}
-                </span>
+                <span className="faint">never</span>
               ) : (
                 <Time atMs={Date.parse(key.last_used_at)} isWhole />
               )}
@@ -184,6 +183,7 @@ function MakeKey({
       name,
       type,
       ...(type === 'service_account' ? { role } : { environment_id: workspaceId }),
+      ...restrictionsIn(event.currentTarget),
     };
     void run(async () => {
       const path = `/v1/accounts/${account.id}/api_credentials`;
@@ -238,6 +238,7 @@ function MakeKey({
             </select>
           </>
         )}
+        <KeyRestrictions type={type} />
         <FormEnd
           problem={problem}
           isRunning={isRunning}

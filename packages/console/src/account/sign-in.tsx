@@ -23,10 +23,18 @@ interface Provider {
   readonly required: boolean;
 }
 
+/** An account that invited the person. */
+interface InvitingAccount {
+  readonly id: number;
+  readonly name: string;
+}
+
 export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   const [email, setEmail] = useState('');
-  const [step, setStep] = useState<'email' | 'provider' | 'code' | 'token'>('email');
+  const [step, setStep] = useState<'email' | 'provider' | 'code' | 'account' | 'token'>('email');
   const [provider, setProvider] = useState<Provider>();
+  const [code, setCode] = useState('');
+  const [accounts, setAccounts] = useState<readonly InvitingAccount[]>([]);
   const { isRunning, problem, run } = useWork();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -35,8 +43,13 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   }, []);
 
   const signIn = (body: object) => async (): Promise<void> => {
-    await request('/console/session', { method: 'POST', body });
-    onSignedIn();
+    const answer = await request<{ accounts: readonly InvitingAccount[] } | undefined>(
+      '/console/session',
+      { method: 'POST', body },
+    );
+    if (!answer) return onSignedIn();
+    setAccounts(answer.accounts);
+    setStep('account');
   };
   const askForCode = async (): Promise<void> => {
     await request('/console/session/code', { method: 'POST', body: { email } });
@@ -63,7 +76,9 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   };
   const giveCode = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    void run(signIn({ email, code: formText(event.currentTarget, 'code') }));
+    const given = formText(event.currentTarget, 'code');
+    setCode(given);
+    void run(signIn({ email, code: given }));
   };
   const giveToken = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -105,7 +120,7 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
               name="code"
               inputMode="numeric"
               autoComplete="one-time-code"
-              pattern="\s*[0-9]{6}\s*"
+              pattern="\s*([0-9]{6}|[0-9]{16})\s*"
               required
               {...FOCUSED}
             />
@@ -116,6 +131,27 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
               Use another email
             </button>
           </form>
+        )}
+        {step === 'account' && (
+          <div className="stack">
+            <p>
+              Several accounts have invited <b>{email}</b>. Choose the account that you know.
+            </p>
+            {accounts.map(({ id, name }) => (
+              <button
+                key={id}
+                type="button"
+                className="wide"
+                disabled={isRunning}
+                onClick={() => void run(signIn({ email, code, account_id: id }))}
+              >
+                {`${visibleText(name)}, account ${id}`}
+              </button>
+            ))}
+            <button type="button" className="plain" onClick={() => setStep('email')}>
+              Use another email
+            </button>
+          </div>
         )}
         {step === 'token' && (
           <form onSubmit={giveToken} key="token">

@@ -44,6 +44,7 @@ function Applications({ query }: { readonly query: Readonly<Record<string, strin
         <div className="filters" role="search" aria-label="Find an application">
           <FilterText
             label="Id begins with"
+            name="begins"
             value={begins}
             onChange={(text) => setQuery({ begins: text, start: undefined })}
           />

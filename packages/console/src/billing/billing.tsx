@@ -265,11 +265,13 @@ function Purchases({ base, start }: { readonly base: string; readonly start: str
                   {runs.map((run) => (
                     <tr key={run.run_id}>
                       <th scope="row">
-                        <Link to={`/billing/purchases/${run.run_id}`} data-row="">
-                          <Time atMs={Date.parse(run.created_at)} isWhole />
-                        </Link>
+                        <Time atMs={Date.parse(run.created_at)} isWhole />
                       </th>
-                      <td>{PURCHASE_KINDS[run.kind] ?? run.kind}</td>
+                      <td>
+                        <Link to={`/billing/purchases/${run.run_id}`} data-row="">
+                          {PURCHASE_KINDS[run.kind] ?? run.kind}
+                        </Link>
+                      </td>
                       <td>
                         <Badge state={run.status} />
                       </td>

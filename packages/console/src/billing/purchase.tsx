@@ -76,6 +76,17 @@ function PurchaseView({ runId }: { readonly runId: string }) {
             <p className="sentence">{sentenceOf(run)}</p>
             {run.message !== null && <p>{visibleText(run.message)}</p>}
             {run.status === 'pending' && <PaymentPage runId={runId} />}
+            {run.receipt_id !== null && (
+              <p>
+                <a
+                  href={`/settings/receipts/${encodeURIComponent(run.receipt_id)}`}
+                  target="_blank"
+                  rel="noreferrer"
+                >
+                  Receipt
+                </a>
+              </p>
+            )}
             <p className="facts">
               <Copyable text={run.run_id} what="the id of the purchase" />
               {run.invoice_id !== null && (
@@ -85,32 +96,36 @@ function PurchaseView({ runId }: { readonly runId: string }) {
           </section>
           <section className="stack" aria-labelledby="steps">
             <h2 id="steps">Steps</h2>
-            <table className="list">
-              <caption className="unseen">Steps, in their order</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Begun</th>
-                  <th scope="col">Step</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Took</th>
-                </tr>
-              </thead>
-              <tbody>
-                {run.steps.map(({ step, attempt, state, started_at: from, ended_at: to }) => (
-                  <tr key={`${step} ${attempt}`}>
-                    <th scope="row">
-                      <Time atMs={Date.parse(from)} />
-                    </th>
-                    <td>
-                      {step.replaceAll('_', ' ')}
-                      {attempt > 1 && `, attempt ${attempt}`}
-                    </td>
-                    <td>{state === 'intent' ? 'begun' : state}</td>
-                    <td>{to === null ? '–' : durationText(Date.parse(to) - Date.parse(from))}</td>
+            {run.steps.length === 0 ? (
+              <p className="faint">It has begun no step.</p>
+            ) : (
+              <table className="list">
+                <caption className="unseen">Steps, in their order</caption>
+                <thead>
+                  <tr>
+                    <th scope="col">Begun</th>
+                    <th scope="col">Step</th>
+                    <th scope="col">State</th>
+                    <th scope="col">Took</th>
                   </tr>
-                ))}
-              </tbody>
-            </table>
+                </thead>
+                <tbody>
+                  {run.steps.map(({ step, attempt, state, started_at: from, ended_at: to }) => (
+                    <tr key={`${step} ${attempt}`}>
+                      <th scope="row">
+                        <Time atMs={Date.parse(from)} />
+                      </th>
+                      <td>
+                        {step.replaceAll('_', ' ')}
+                        {attempt > 1 && `, attempt ${attempt}`}
+                      </td>
+                      <td>{state === 'intent' ? 'begun' : state}</td>
+                      <td>{to === null ? '–' : durationText(Date.parse(to) - Date.parse(from))}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            )}
           </section>
         </>
       )}

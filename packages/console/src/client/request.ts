@@ -1,10 +1,16 @@
 /**
  * Calls of the API from the page. The session is a cookie that scripts cannot read. Bodies may hold secrets that are
- * typed or shown once (a pasted token, recovery codes, a new key), so bodies are never kept or logged here. A call
- * about a workspace names it in a header, which no other page can send.
+ * typed or shown once (a pasted token, recovery codes, a new key), so bodies are never kept or logged here, but for the body
+ * of a refusal. A call about a workspace names it in a header, which no other page can send.
  */
 
 import { isUnattended } from './user-input.ts';
+
+/** A refusal as it came. */
+export interface RefusedAnswer {
+  readonly text: string;
+  readonly headers: Headers;
+}
 
 /** A refusal of the API, with the text for the page. */
 export class RequestFailed extends Error {
@@ -14,6 +20,8 @@ export class RequestFailed extends Error {
   readonly code: string;
   readonly requestId: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  /** Undefined: no answer came, or the call was an upload. */
+  readonly answer: RefusedAnswer | undefined;
 
   constructor(
     message: string,
@@ -22,6 +30,7 @@ export class RequestFailed extends Error {
       readonly code: string;
       readonly requestId?: string | undefined;
       readonly retryAfterSeconds?: number | undefined;
+      readonly answer?: RefusedAnswer;
     },
   ) {
     super(message);
@@ -29,6 +38,7 @@ export class RequestFailed extends Error {
     this.code = given.code;
     this.requestId = given.requestId;
     this.retryAfterSeconds = given.retryAfterSeconds;
+    this.answer = given.answer;
   }
 }
 
@@ -86,17 +96,31 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   return answer;
 }
 
+interface Problem {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly meta?: { readonly request_id?: string };
+}
+
 async function failureOf(answer: Response): Promise<RequestFailed> {
-  const body = (await answer.json().catch(() => ({}))) as {
-    readonly code?: string;
-    readonly detail?: string;
-    readonly meta?: { readonly request_id?: string };
-  };
-  const retryAfter = Number(answer.headers.get('retry-after') ?? NaN);
-  return new RequestFailed(body.detail ?? `The API answered ${answer.status}.`, {
-    status: answer.status,
+  const { status, headers } = answer;
+  const text = await answer.text().catch(() => '');
+  const body = problemOf(text);
+  const retryAfter = Number(headers.get('retry-after') ?? NaN);
+  return new RequestFailed(body.detail ?? `The API answered ${status}.`, {
+    status,
     code: body.code ?? 'unknown',
-    requestId: body.meta?.request_id ?? answer.headers.get('x-request-id') ?? undefined,
+    requestId: body.meta?.request_id ?? headers.get('x-request-id') ?? undefined,
     retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+    answer: { text, headers },
   });
+}
+
+/** Empty if the answer is no JSON, such as the page of a proxy. */
+function problemOf(text: string): Problem {
+  try {
+    return (JSON.parse(text) as Problem | null) ?? {};
+  } catch {
+    return {};
+  }
 }

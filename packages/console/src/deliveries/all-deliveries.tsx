@@ -5,9 +5,9 @@ import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Link, type Route } from '../routing/router.tsx';
+import { SINCE_UNTIL, withTimes } from '../routing/time-range.ts';
 import type { Delivery } from './delivery.ts';
 import { askedFor, DELIVERY_QUERY, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
-import { withTimes } from './delivery-range.ts';
 import { DeliveryCells } from './delivery-rows.tsx';
 import { useGoOn } from './use-go-on.ts';
 
@@ -30,7 +30,7 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
   const { workspaceId } = useReach();
   // Frozen: a range that moved with the clock would be another list each second.
   const nowMs = useMemo(() => Date.now(), [query['last']]);
-  const asked = withTimes(query, nowMs);
+  const asked = withTimes(query, nowMs, SINCE_UNTIL);
   const page = useResource<Page>(`/v1/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,

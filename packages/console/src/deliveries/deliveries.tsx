@@ -4,12 +4,12 @@ import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { useSetQuery } from '../routing/router.tsx';
+import { SINCE_UNTIL, withTimes } from '../routing/time-range.ts';
 import { useEffect, useMemo } from 'react';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Delivery } from './delivery.ts';
 import { DeliveryDetail } from './delivery-detail.tsx';
 import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
-import { withTimes } from './delivery-range.ts';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
 import { LongList, startBefore } from './long-list.tsx';
 import { SelectedDeliveries } from './selected-deliveries.tsx';
@@ -39,7 +39,7 @@ export function Deliveries({
   const { start, delivery, at } = query;
   // Frozen: a range that moved with the clock would be another list each second.
   const nowMs = useMemo(() => Date.now(), [query['last']]);
-  const asked = withTimes(query, nowMs);
+  const asked = withTimes(query, nowMs, SINCE_UNTIL);
   const page = useResource<Page>(`${base}/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
     workspaceId,
     intervalMs: INTERVAL_MS,

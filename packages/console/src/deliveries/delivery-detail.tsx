@@ -3,7 +3,7 @@ import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, useSetQuery } from '../routing/router.tsx';
@@ -78,6 +78,7 @@ export function DeliveryDetail({
         <>
           <RequestView
             path={`${base}/deliveries/${sequence}/attempts/${shown.attempt}/request`}
+            eventType={delivery.event_type}
             language={language}
           />
           <AttemptView attempt={shown} />

@@ -2,7 +2,7 @@
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { Shown } from '../parts/states.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import { curlOfRequest, type SentRequest } from './request-curl.ts';
@@ -11,9 +11,11 @@ import { VERIFY_LANGUAGES, VERIFY_SAMPLES } from './verify-samples.ts';
 /** The request: the head, and the body byte for byte. */
 export function RequestView({
   path,
+  eventType,
   language,
 }: {
   readonly path: string;
+  readonly eventType: string;
   /** Of the sample that verifies its signature. Absent: the samples are closed. */
   readonly language: string | undefined;
 }) {
@@ -30,7 +32,11 @@ export function RequestView({
             ].join('\n')}
             label="Request line and headers that were sent"
           />
-          <JsonView value={sent.body} label={`Body that was sent, ${sent.size_bytes} bytes`} />
+          <JsonView
+            value={sent.body}
+            label={`Body that was sent, ${sent.size_bytes} bytes`}
+            filterOf={(part, value) => filterOf(part, value, eventType)}
+          />
           <p>
             <CopyButton text={curlOfRequest(sent)} label="Copy the request as curl" />
           </p>
@@ -39,6 +45,20 @@ export function RequestView({
       )}
     </Shown>
   );
+}
+
+/** Filters of the list of deliveries. The person's is the id of the sender. */
+function filterOf(
+  path: string,
+  value: unknown,
+  eventType: string,
+): Readonly<Record<string, string>> | undefined {
+  if (typeof value !== 'string') return undefined;
+  if (path === 'event_id') return { event: value };
+  if (path === 'metric' || path === 'object_type') return { type: eventType };
+  return path === 'data.identifiers.id' || path === 'data.customer_id'
+    ? { person: value }
+    : undefined;
 }
 
 function VerifySample({ language }: { readonly language: string | undefined }) {

@@ -1,16 +1,11 @@
-/**
- * Selected deliveries, which the address keeps, and their button. The part stands around all pages of a list: one that
- * began anew while it sends would offer the deliveries again that are sent already.
- */
-import { createContext, type ReactNode, useContext, useEffect, useRef } from 'react';
-import { RequestFailed } from '../client/request.ts';
+/** Selected deliveries, which the address keeps, and their button. The part stands around all pages of a list. */
+import { createContext, type ReactNode, useContext, useEffect } from 'react';
 import { useReach } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
-import { useCallOnce } from '../forms/use-call-once.ts';
-import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import type { Delivery } from './delivery.ts';
+import { noteSelected, resendAll, useResend } from './resends.ts';
 
 /** The numbers of at most 50 deliveries, in the query of a route. */
 export const SELECTED = /^[1-9]\d{0,15}(?:,[1-9]\d{0,15}){0,49}$/;
@@ -44,41 +39,40 @@ export function SelectedDeliveries({
 }) {
   const { workspaceId, capabilities } = useReach();
   const setQuery = useSetQuery();
-  const isShown = useRef(true);
-  useEffect(() => () => void (isShown.current = false), []);
-  const callOnce = useCallOnce();
-  const { isRunning, problem, run } = useWork();
-  if (!capabilities.includes('deliveries.retry')) return children;
-  const sequences = selected === undefined ? [] : selected.split(',').map(Number);
-  const change = (to: readonly number[]): void => {
+  const webhook = `${workspaceId} ${base}`;
+  const { isRunning, sent, problem } = useResend(webhook);
+  const asked = selected === undefined ? [] : selected.split(',').map(Number);
+  // A delivery is not offered again after an answer, also by an address that still has it.
+  const sequences = asked.filter((each) => !sent.has(each));
+  const setSelected = (to: readonly number[]): void =>
+    setQuery({ selected: to.toSorted((one, other) => one - other).join(',') || undefined });
+  useEffect(() => {
     // Another screen must not get the selection of this one.
-    if (isShown.current)
-      setQuery({ selected: to.toSorted((one, other) => one - other).join(',') || undefined });
+    const inAddress = new URLSearchParams(location.search).get('selected');
+    if (sequences.length < asked.length && inAddress === selected) setSelected(sequences);
+  }, [selected, sent]);
+  if (!capabilities.includes('deliveries.retry')) return children;
+  const change = (to: readonly number[]): void => {
+    noteSelected(webhook, to);
+    setSelected(to);
   };
-  const sendAgain = (): void =>
-    void run(async () => {
-      try {
-        for (const [index, sequence] of sequences.entries()) {
-          await callOnce(`${base}/deliveries/${sequence}/resend`, {
-            method: 'POST',
-            workspaceId,
-          }).catch((error: unknown) => {
-            if (!(error instanceof RequestFailed)) throw error;
-            throw new RequestFailed(`Delivery ${sequence}: ${error.message}`, error);
-          });
-          // The rest stays selected if a call is refused, and no delivery is sent twice after an answer.
-          change(sequences.slice(index + 1));
-        }
-        announce(`${sequences.length} deliveries are sent again as new deliveries`);
-      } finally {
-        onSent();
-      }
-    });
+  const sendAgain = async (): Promise<void> => {
+    const isDone = await resendAll(webhook, sequences, (callOnce, sequence) =>
+      callOnce(`${base}/deliveries/${sequence}/resend`, { method: 'POST', workspaceId }),
+    );
+    if (isDone) announce(`${sequences.length} deliveries are sent again as new deliveries`);
+    onSent();
+  };
   return (
     <SelectionContext.Provider value={{ isRunning, sequences, change }}>
       {sequences.length > 0 && (
         <div className="actions" role="group" aria-label="Selected deliveries">
-          <button type="button" className="main" disabled={isRunning} onClick={sendAgain}>
+          <button
+            type="button"
+            className="main"
+            disabled={isRunning}
+            onClick={() => void sendAgain()}
+          >
             Send {sequences.length} selected again
           </button>
           <button type="button" disabled={isRunning} onClick={() => change([])}>

@@ -4,7 +4,7 @@ import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { DeleteButton } from '../forms/delete-button.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';

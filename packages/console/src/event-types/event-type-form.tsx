@@ -9,7 +9,7 @@ import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 import { segment } from '../routing/location.ts';
-import { jsonOf } from '../sentences/json-text.ts';
+import { jsonOf } from '../json/json-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { EventType } from './event-type.ts';
 import { PayloadCheck } from './payload-check.tsx';

@@ -6,7 +6,7 @@ import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { segment } from '../routing/location.ts';
-import { jsonOf } from '../sentences/json-text.ts';
+import { jsonOf } from '../json/json-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
 interface Verdict {

@@ -2,7 +2,7 @@
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { Copyable } from '../parts/copy-button.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { useSetQuery } from '../routing/router.tsx';

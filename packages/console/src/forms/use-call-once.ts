@@ -4,7 +4,7 @@
  * Sent again after an answer that was lost, it gets the first answer. Another call, or the same one after an answer,
  * has another key.
  */
-import { useRef } from 'react';
+import { useState } from 'react';
 import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
 
 /** As `request`. */
@@ -14,18 +14,23 @@ export type CallOnce = <Answer>(
 ) => Promise<Answer>;
 
 export function useCallOnce(): CallOnce {
-  const unanswered = useRef<{ readonly call: string; readonly key: string }>(undefined);
+  const [callOnce] = useState(createCallOnce);
+  return callOnce;
+}
+
+/** For calls that outlive a screen. */
+export function createCallOnce(): CallOnce {
+  let unanswered: { readonly call: string; readonly key: string } | undefined;
   return async <Answer>(path: string, options: Omit<RequestOptions, 'idempotencyKey'>) => {
     const call = JSON.stringify([path, options.method, options.workspaceId, options.body]);
-    const { key } =
-      unanswered.current?.call === call ? unanswered.current : { key: crypto.randomUUID() };
-    unanswered.current = { call, key };
+    const { key } = unanswered?.call === call ? unanswered : { key: crypto.randomUUID() };
+    unanswered = { call, key };
     try {
       const answer = await request<Answer>(path, { ...options, idempotencyKey: key });
-      unanswered.current = undefined;
+      unanswered = undefined;
       return answer;
     } catch (error) {
-      if (error instanceof RequestFailed && isSettled(error)) unanswered.current = undefined;
+      if (error instanceof RequestFailed && isSettled(error)) unanswered = undefined;
       throw error;
     }
   };

@@ -2,7 +2,14 @@
 import { useEffect, useState } from 'react';
 import { announce } from './announcer.tsx';
 
-const SAID_FOR_MS = 1_500;
+/** How long the page shows that a text was copied. */
+export const SAID_FOR_MS = 1_500;
+
+/** @throws DOMException if the browser does not let the page write to the clipboard. */
+export async function copyText(text: string): Promise<void> {
+  await navigator.clipboard.writeText(text);
+  announce('Copied');
+}
 
 export function CopyButton({
   text,
@@ -21,9 +28,8 @@ export function CopyButton({
     return () => clearTimeout(timer);
   }, [isCopied]);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
+    await copyText(text);
     setIsCopied(true);
-    announce('Copied');
   };
   return (
     <button type="button" className="small" aria-label={label} onClick={() => void copy()}>

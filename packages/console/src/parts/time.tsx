@@ -1,10 +1,11 @@
 /**
- * Times as all screens show them: UTC or local by the address, to the millisecond. The screens of billing have the zone
- * of the account.
+ * Times as all screens show them: UTC or local by the address, to the millisecond, each to copy. The screens of billing
+ * have the zone of the account.
  */
 import { createContext, useContext, useEffect, useState } from 'react';
 import { useRouting } from '../routing/router.tsx';
-import { instantText } from '../sentences/time-text.ts';
+import { ageText, instantText } from '../sentences/time-text.ts';
+import { copyText, SAID_FOR_MS } from './copy-button.tsx';
 
 const useIsLocal = (): boolean => useRouting().place.query['tz'] === 'local';
 
@@ -27,7 +28,11 @@ export function useNow(intervalMs = 1_000): number {
   return nowMs;
 }
 
-/** @param atMs - Unix milliseconds; of a time that is known to the second, `isWhole`. */
+/**
+ * A click, Enter or Space copies it as ISO 8601. Its tooltip has the other zone, the age, and Unix milliseconds.
+ *
+ * @param atMs - Unix milliseconds; of a time that is known to the second, `isWhole`.
+ */
 export function Time({
   atMs,
   isWhole = false,
@@ -41,10 +46,37 @@ export function Time({
   const { zone, isLocal } = useZone();
   const text = instantText(atMs, { isLocal, zone, isWhole });
   const iso = new Date(atMs).toISOString();
+  const other = instantText(atMs, { isLocal: zone === undefined && !isLocal, isWhole });
+  const title = `${other} · ${atMs} · copy as ISO 8601`;
+  // Of the moment when the reader points at it: the screen may be hours old.
+  const withAge = ({ currentTarget }: { readonly currentTarget: HTMLElement }): void => {
+    currentTarget.title = `${ageText(atMs, Date.now())} · ${title}`;
+  };
+  const copy = async (shown: HTMLElement): Promise<void> => {
+    await copyText(iso);
+    shown.dataset['copied'] = '';
+    setTimeout(() => delete shown.dataset['copied'], SAID_FOR_MS);
+  };
   return (
     <time
       dateTime={iso}
-      title={`${instantText(atMs, { isLocal: zone === undefined && !isLocal, isWhole })} · ${atMs}`}
+      // A button of HTML would be a block in the sentences that have times.
+      role="button"
+      tabIndex={0}
+      title={title}
+      onPointerEnter={withAge}
+      onFocus={withAge}
+      onClick={(event) => {
+        // A row opens by a click on it.
+        event.stopPropagation();
+        void copy(event.currentTarget);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' && event.key !== ' ') return;
+        // Space would scroll.
+        event.preventDefault();
+        if (!event.repeat) void copy(event.currentTarget);
+      }}
     >
       {isShort ? text.slice(11) : text}
     </time>

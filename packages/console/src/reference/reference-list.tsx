@@ -1,4 +1,4 @@
-/** Calls of the API and of intake, by group. Also the calls with a text in them. */
+/** Calls of the API and of intake, and deliveries, by group. Also the calls with a text in them. */
 import { FilterText } from '../forms/filter-text.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
@@ -49,7 +49,12 @@ function CallList({
         </p>
       </header>
       <div className="filters">
-        <FilterText label="Find" value={find} onChange={(text) => setQuery({ find: text })} />
+        <FilterText
+          label="Find"
+          name="find"
+          value={find}
+          onChange={(text) => setQuery({ find: text })}
+        />
       </div>
       <nav aria-label="Groups of calls" className="tabs">
         {['all', ...tags].map((each) => (
@@ -68,14 +73,12 @@ function CallList({
         <section key={name} aria-labelledby={`tag-${slugOf(name)}`}>
           <h2 id={`tag-${slugOf(name)}`}>{name}</h2>
           <ul className="plain-list">
-            {group.map(({ method, path, operation }) => (
+            {group.map(({ method, path, isDelivery, operation }) => (
               <li key={operation.operationId}>
                 <Link to={`/docs/${slugOf(name)}/${operation.operationId}`} data-row="">
                   {operation.summary ?? operation.operationId}
                 </Link>{' '}
-                <code>
-                  {method} {path}
-                </code>
+                <code>{isDelivery ? path : `${method} ${path}`}</code>
               </li>
             ))}
           </ul>

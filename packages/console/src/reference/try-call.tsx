@@ -6,14 +6,18 @@ import { FormEnd, Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { Dialog } from '../parts/dialog.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
+import { visibleText } from '../sentences/visible-text.ts';
+import { jsonOf } from '../json/json-text.ts';
+import { filledPath } from './call-example.ts';
 import {
   boundsText,
   type DescribedCall,
   type Document,
-  filledPath,
   type Parameter,
+  parametersOf,
 } from './described-call.ts';
+import { Prose } from './prose.tsx';
 
 interface Wish {
   readonly path: string;
@@ -23,6 +27,7 @@ interface Wish {
 interface Answer {
   readonly status: number;
   readonly text: string;
+  readonly headers: Headers;
   readonly durationMs: number;
 }
 
@@ -34,14 +39,12 @@ const isTried = ({ path, operation }: DescribedCall): boolean =>
 
 export function TryCall({
   call,
-  parameters,
   body,
   document,
   known,
 }: {
   readonly call: DescribedCall;
   readonly document: Document;
-  readonly parameters: readonly Parameter[];
   /** An example. Undefined: it takes no body. */
   readonly body: unknown;
   /** The known value of a parameter; else empty. */
@@ -52,15 +55,17 @@ export function TryCall({
   const [answer, setAnswer] = useState<Answer>();
   const [wrong, setWrong] = useState<string>();
   const { isRunning, problem, run } = useWork();
-  const shown = parameters.filter(({ in: place }) => place === 'path' || place === 'query');
+  const shown = parametersOf(call, document).filter(
+    ({ in: place }) => place === 'path' || place === 'query',
+  );
   if (!isTried(call)) return null;
   const isRead = call.method === 'GET';
   const perform = ({ path, body: given }: Wish): void => {
     setWish(undefined);
     void run(async () => {
       const startedAtMs = performance.now();
-      const tell = (status: number, text: string): void =>
-        setAnswer({ status, text, durationMs: Math.round(performance.now() - startedAtMs) });
+      const show = (shownAnswer: Omit<Answer, 'durationMs'>): void =>
+        setAnswer({ ...shownAnswer, durationMs: Math.round(performance.now() - startedAtMs) });
       try {
         const sent = await send(path, {
           method: call.method as 'GET',
@@ -68,11 +73,11 @@ export function TryCall({
           ...(given !== undefined && { body: given }),
           ...(!isRead && { idempotencyKey: crypto.randomUUID() }),
         });
-        tell(sent.status, await sent.text());
+        show({ status: sent.status, headers: sent.headers, text: await sent.text() });
       } catch (error) {
         // A refusal is an answer too; a call without one has no result to show.
-        if (!(error instanceof RequestFailed) || error.status === 0) throw error;
-        tell(error.status, JSON.stringify({ code: error.code, message: error.message }));
+        if (!(error instanceof RequestFailed) || !error.answer) throw error;
+        show({ status: error.status, ...error.answer });
       }
     });
   };
@@ -80,10 +85,11 @@ export function TryCall({
     event.preventDefault();
     const form = event.currentTarget;
     const path = filledPath(call, shown, ({ name }) => formText(form, `parameter-${name}`));
-    const read = readJson(body === undefined ? '' : formText(form, 'body'));
-    setWrong(read.problem);
-    if (read.problem !== undefined) return;
-    const given: Wish = { path, body: read.value };
+    const text = body === undefined ? '' : formText(form, 'body');
+    const { value, problem: wrongJson } = jsonOf(text);
+    setWrong(wrongJson && `body: ${wrongJson}`);
+    if (wrongJson !== undefined) return;
+    const given: Wish = { path, body: text.trim() === '' ? undefined : value };
     if (isRead) perform(given);
     else setWish(given);
   };
@@ -91,15 +97,18 @@ export function TryCall({
     <section className="card" aria-labelledby="try">
       <h2 id="try">Try it</h2>
       <p className="faint">It is sent in your session, for the chosen workspace.</p>
-      <form onSubmit={ask}>
+      <form className="stack" onSubmit={ask}>
         {shown.map((parameter) => (
           <label key={parameter.name}>
-            {parameter.name} <span className="faint">{boundsText(parameter.schema, document)}</span>
+            {parameter.name}{' '}
+            <span className="faint">
+              <Prose text={boundsText(parameter.schema ?? {}, document)} />
+            </span>
             <input
               name={`parameter-${parameter.name}`}
               autoComplete="off"
               spellCheck={false}
-              required={parameter.in === 'path'}
+              required={parameter.in === 'path' || parameter.required === true}
               defaultValue={known(parameter)}
             />
           </label>
@@ -141,17 +150,32 @@ export function TryCall({
             <b>{answer.status}</b> in {answer.durationMs} ms
           </p>
           {answer.text !== '' && <JsonView value={answer.text} label="The answer" />}
+          <AnswerHeaders headers={answer.headers} isOpen={answer.status >= 400} />
         </div>
       )}
     </section>
   );
 }
 
-function readJson(text: string): { readonly value?: unknown; readonly problem?: string } {
-  if (text === '') return {};
-  try {
-    return { value: JSON.parse(text) as unknown };
-  } catch (error) {
-    return { problem: `body: ${error instanceof Error ? error.message : 'is no JSON'}` };
-  }
+function AnswerHeaders({
+  headers,
+  isOpen,
+}: {
+  readonly headers: Headers;
+  /** Of a refusal, whose headers have the time of the next try. */
+  readonly isOpen: boolean;
+}) {
+  return (
+    <details open={isOpen}>
+      <summary>Headers of the answer</summary>
+      <dl className="pairs">
+        {[...headers].map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{visibleText(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
 }

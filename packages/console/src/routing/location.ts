@@ -45,6 +45,9 @@ export function matchPath(pattern: string, path: string): Record<string, string>
   return params;
 }
 
+export const isAdmitted = (rule: QueryRule, value: string): boolean =>
+  rule instanceof RegExp ? rule.test(value) : rule.includes(value);
+
 /** The values that the rules admit; the first of several with one name. */
 export function readQuery(search: string, rules: QueryRules): Record<string, string> {
   const given = new URLSearchParams(search);
@@ -52,8 +55,7 @@ export function readQuery(search: string, rules: QueryRules): Record<string, str
   for (const [name, rule] of Object.entries({ ...COMMON_QUERY, ...rules })) {
     const value = given.get(name);
     if (value === null) continue;
-    const isAdmitted = rule instanceof RegExp ? rule.test(value) : rule.includes(value);
-    if (isAdmitted) known[name] = value;
+    if (isAdmitted(rule, value)) known[name] = value;
   }
   return known;
 }

@@ -7,6 +7,7 @@ import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
+import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { CancelImport, type Import, IMPORT_INTERVAL_MS, ImportProblems } from './imports.tsx';
 
@@ -53,6 +54,7 @@ function ImportView({ id }: { readonly id: string }) {
             <progress max={100} value={shown.percent} aria-label="Part that is read" />
             <dl className="pairs">
               <Pair name="Rows read" text={countText(shown.rows_read)} />
+              {shown.state === 'importing' && <Pair name="Pace" text={paceOf(shown)} />}
               <Pair name="Imported" text={countText(shown.rows_imported)} />
               <div>
                 <dt>Not imported</dt>
@@ -86,6 +88,14 @@ function ImportView({ id }: { readonly id: string }) {
       </Shown>
     </>
   );
+}
+
+/** Mean speed since the begin, and the time that the rest takes at that speed. */
+function paceOf({ rows_read: count, percent, created_at: from, updated_at: to }: WholeImport) {
+  const seconds = Math.max(1, to - from);
+  const left =
+    percent === 0 ? '' : `, ${durationText(((100 - percent) / percent) * seconds * 1_000)} left`;
+  return `${countText(Math.round(count / seconds))} rows a second${left}`;
 }
 
 const Pair = ({ name, text }: { readonly name: string; readonly text: string }) => (

@@ -1,14 +1,19 @@
 /** Refused or corrected parts of calls, counted by day. */
+import { useMemo, useState } from 'react';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
+import { announce } from '../parts/announcer.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { RangeFilter } from '../forms/range-filter.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
+import { mutedIssues, muteKeyOf, toggleMuted } from '../parts/preferences.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
+import { secondsOf, SINCE_UNTIL, TIMES_QUERY, withTimes } from '../routing/time-range.ts';
 import { sampleOf } from '../sentences/code-samples.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
@@ -36,6 +41,8 @@ export const issuesRoute: Route = {
     code: TEXT,
     source: TEXT,
     field: TEXT,
+    ...TIMES_QUERY,
+    muted: ['shown'],
     start: /^[\w-]{1,2048}$/,
     open: TEXT,
   },
@@ -45,9 +52,15 @@ export const issuesRoute: Route = {
 function Issues({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const { severity, code, source, field, start, open } = query;
+  const { severity, code, source, field, start, open, muted: shownMuted } = query;
+  // Frozen: a range that moved with the clock would be another list each second.
+  const nowMs = useMemo(() => Date.now(), [query['last']]);
+  const times = withTimes(query, nowMs, SINCE_UNTIL);
+  const since = secondsOf(times['since']);
+  const until = secondsOf(times['until']);
+  const [muted, setMuted] = useState(mutedIssues);
   const asked = new URLSearchParams(
-    Object.entries({ limit: '50', severity, code, source, field, start }).filter(
+    Object.entries({ limit: '50', severity, code, source, field, since, until, start }).filter(
       (entry): entry is [string, string] => entry[1] !== undefined,
     ),
   );
@@ -55,6 +68,15 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
     `/v1/ingestion_issues?${asked.toString()}`,
     { workspaceId, intervalMs: INTERVAL_MS },
   );
+  const isMuted = (issue: Issue): boolean => muted.has(muteKeyOf(workspaceId, issue));
+  const turn = (issue: Issue): void => {
+    announce(isMuted(issue) ? 'Shown again' : 'Muted');
+    setMuted(toggleMuted(muteKeyOf(workspaceId, issue)));
+    if (isMuted(issue) || shownMuted) return;
+    // Its row is gone, and the focus with it.
+    setQuery({ open: undefined });
+    document.querySelector<HTMLElement>('#screen')?.focus({ preventScroll: true });
+  };
   const filter = (change: Record<string, string | undefined>): void =>
     setQuery({ ...change, start: undefined, open: undefined });
   return (
@@ -80,16 +102,40 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
             ))}
           </select>
         </label>
-        <FilterText label="Code" value={code} onChange={(text) => filter({ code: text })} />
-        <FilterText label="Source" value={source} onChange={(text) => filter({ source: text })} />
-        <FilterText label="Field" value={field} onChange={(text) => filter({ field: text })} />
+        <FilterText
+          label="Code"
+          name="code"
+          value={code}
+          onChange={(text) => filter({ code: text })}
+        />
+        <FilterText
+          label="Source"
+          name="source"
+          value={source}
+          onChange={(text) => filter({ source: text })}
+        />
+        <FilterText
+          label="Field"
+          name="field"
+          value={field}
+          onChange={(text) => filter({ field: text })}
+        />
+        <RangeFilter
+          verb="Seen"
+          query={query}
+          nowMs={nowMs}
+          readAtMs={resource.readAtMs}
+          onChange={filter}
+        />
       </div>
       <Shown resource={resource}>
         {({ ingestion_issues: issues, next }) =>
           issues.length === 0 ? (
             <Empty
               title={
-                (severity ?? code ?? source ?? field) ? 'No issue matches' : 'No issue in 90 days'
+                (severity ?? code ?? source ?? field ?? since ?? until)
+                  ? 'No issue matches'
+                  : 'No issue in 90 days'
               }
             >
               <p>
@@ -101,8 +147,15 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
             </Empty>
           ) : (
             <>
+              <MutedIssues
+                count={issues.filter(isMuted).length}
+                areShown={shownMuted !== undefined}
+                onTurn={(areShown) => setQuery({ muted: areShown ? 'shown' : undefined })}
+              />
               <IssueTable
-                issues={issues}
+                issues={shownMuted ? issues : issues.filter((issue) => !isMuted(issue))}
+                isMuted={isMuted}
+                onMute={turn}
                 open={open}
                 onOpen={(key) => setQuery({ open: key === open ? undefined : key }, false)}
               />
@@ -119,6 +172,27 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
   );
 }
 
+/** The number of muted issues of the page, and the button that shows them. */
+function MutedIssues({
+  count,
+  areShown,
+  onTurn,
+}: {
+  readonly count: number;
+  readonly areShown: boolean;
+  readonly onTurn: (areShown: boolean) => void;
+}) {
+  if (count === 0) return null;
+  return (
+    <p className="faint">
+      {count} of this page {count === 1 ? 'is' : 'are'} muted in this browser.{' '}
+      <button type="button" className="small" onClick={() => onTurn(!areShown)}>
+        {areShown ? 'Hide muted' : 'Show muted'}
+      </button>
+    </p>
+  );
+}
+
 /** The call that lists the issue, of every day. */
 function curlOf({ code, source, field }: Issue): string {
   const asked = new URLSearchParams({ code, source, ...(field !== null && { field }) });
@@ -130,15 +204,26 @@ function curlOf({ code, source, field }: Issue): string {
   });
 }
 
+/** The detail has all of it. */
+const SAMPLE_LENGTH_MAX = 80;
+
+const startOf = (sample: string): string =>
+  sample.length <= SAMPLE_LENGTH_MAX ? sample : `${sample.slice(0, SAMPLE_LENGTH_MAX)}…`;
+
 const keyOf = ({ day, code, source, field }: Issue): string =>
   [day, code, source, field ?? ''].join(' ');
 
 function IssueTable({
   issues,
+  isMuted,
+  onMute,
   open,
   onOpen,
 }: {
   readonly issues: readonly Issue[];
+  readonly isMuted: (issue: Issue) => boolean;
+  /** Mutes the issue, or shows a muted one again. */
+  readonly onMute: (issue: Issue) => void;
   readonly open: string | undefined;
   readonly onOpen: (key: string) => void;
 }) {
@@ -149,7 +234,7 @@ function IssueTable({
         <tr>
           <th scope="col">Day</th>
           <th scope="col">Severity</th>
-          <th scope="col">Code</th>
+          <th scope="col">Code, message, latest value</th>
           <th scope="col">Source</th>
           <th scope="col">Field</th>
           <th scope="col" className="right">
@@ -181,6 +266,11 @@ function IssueTable({
                 >
                   {issue.code}
                 </button>
+                {isMuted(issue) && <span className="chip">muted</span>}
+                <div>{visibleText(issue.message)}</div>
+                {issue.sample !== null && (
+                  <code className="faint clip">{visibleText(startOf(issue.sample))}</code>
+                )}
               </td>
               <td>
                 <code>{visibleText(issue.source)}</code>
@@ -196,12 +286,14 @@ function IssueTable({
             isOpen && (
               <tr key={`${key} detail`} className="detail">
                 <td colSpan={7}>
-                  <p>{visibleText(issue.message)}</p>
                   {issue.sample !== null && (
                     <JsonView value={issue.sample} label="The start of the latest value" />
                   )}
                   <p>
-                    <CopyButton text={curlOf(issue)} label="Copy as curl" />
+                    <CopyButton text={curlOf(issue)} label="Copy as curl" />{' '}
+                    <button type="button" className="small" onClick={() => onMute(issue)}>
+                      {isMuted(issue) ? 'Unmute' : 'Mute in this browser'}
+                    </button>
                   </p>
                 </td>
               </tr>

@@ -1,22 +1,13 @@
 /** The live tail: every call and every delivery attempt as it happens. */
 import { useState } from 'react';
 import { announce } from '../parts/announcer.tsx';
-import { Badge } from '../parts/badge.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import type { FilterOf } from '../json/json-tree.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
-import { Time } from '../parts/time.tsx';
-import { segment } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
-import { visibleText } from '../sentences/visible-text.ts';
-import {
-  detailText,
-  personOf,
-  personText,
-  type TailLine,
-  type TailRow,
-} from '../tail/tail-line.ts';
+import { saveTail } from '../tail/save-tail.ts';
 import { type TailView, useTail } from '../tail/use-tail.ts';
+import { TailRowView } from './live-rows.tsx';
 
 const OUTCOMES = [
   'accepted',
@@ -29,25 +20,52 @@ const OUTCOMES = [
   'abandoned',
 ];
 const TEXT = /^[^]{1,500}$/;
+const NUMBER = /^[1-9]\d{0,8}$/;
+/** Part of a line → its filter. */
+const FILTER_OF_PART: Readonly<Record<string, string>> = {
+  outcome: 'outcome',
+  name: 'name',
+  'details.source': 'source',
+  'details.webhook_id': 'webhook',
+};
+const PERSON_PATH = /^people\[\d+\]\.\w+$/;
+
+const NO_FILTER = {
+  outcome: undefined,
+  person: undefined,
+  name: undefined,
+  source: undefined,
+  webhook: undefined,
+};
 
 export const liveRoute: Route = {
   pattern: '/live',
   title: () => 'Live',
-  query: { outcome: OUTCOMES, person: TEXT, name: TEXT, paused: ['yes'] },
+  query: {
+    outcome: OUTCOMES,
+    person: TEXT,
+    name: TEXT,
+    source: TEXT,
+    webhook: NUMBER,
+    paused: ['yes'],
+  },
   screen: ({ place: { query } }) => <Live query={query} />,
 };
 
 function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
-  const { outcome, person, name } = query;
+  const { outcome, person, name, source, webhook } = query;
   const isPaused = query['paused'] === 'yes';
   const setQuery = useSetQuery();
   // Numbers of lines, which begin anew with another filter.
-  const filterKey = JSON.stringify([outcome, person, name]);
+  const filterKey = JSON.stringify([outcome, person, name, source, webhook]);
   const [open, setOpen] = useState<{ readonly filterKey: string; readonly number: number }>();
   const [pausedAt, setPausedAt] = useState({ filterKey, count: 0 });
   const openNumber = open?.filterKey === filterKey ? open.number : undefined;
   const pausedAtCount = pausedAt.filterKey === filterKey ? pausedAt.count : 0;
-  const tail = useTail({ filter: { outcome, person, name }, isPaused });
+  const tail = useTail({
+    filter: { outcome, person, name, source, webhook_id: webhook },
+    isPaused,
+  });
 
   const setPaused = (isWanted: boolean): void => {
     setPausedAt({ filterKey, count: tail.lineCount });
@@ -60,7 +78,15 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
     // Or it would move away under the reader.
     if (isOpening && !isPaused) setPaused(true);
   };
-  const hasFilter = outcome !== undefined || person !== undefined || name !== undefined;
+  const filterOf: FilterOf = (path, value) => {
+    const field = PERSON_PATH.test(path) ? 'person' : FILTER_OF_PART[path];
+    if (field === undefined || (typeof value !== 'string' && typeof value !== 'number'))
+      return undefined;
+    // Beside the other filters. The page goes on: it has no line of another filter yet.
+    const { paused: _, ...others } = query;
+    return { ...others, [field]: String(value) };
+  };
+  const hasFilter = [outcome, person, name, source, webhook].some((each) => each !== undefined);
   return (
     <>
       <header className="title row">
@@ -73,7 +99,7 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
         <button type="button" onClick={tail.clear}>
           Clear
         </button>
-        <button type="button" onClick={() => save(tail)} disabled={tail.rows.length === 0}>
+        <button type="button" onClick={() => saveTail(tail)} disabled={tail.rows.length === 0}>
           Save .ndjson
         </button>
       </header>
@@ -92,14 +118,33 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
             ))}
           </select>
         </label>
-        <FilterText label="Person" value={person} onChange={(text) => setQuery({ person: text })} />
-        <FilterText label="Name" value={name} onChange={(text) => setQuery({ name: text })} />
+        <FilterText
+          label="Person"
+          name="person"
+          value={person}
+          onChange={(text) => setQuery({ person: text })}
+        />
+        <FilterText
+          label="Name"
+          name="name"
+          value={name}
+          onChange={(text) => setQuery({ name: text })}
+        />
+        <FilterText
+          label="Source"
+          name="source"
+          value={source}
+          onChange={(text) => setQuery({ source: text })}
+        />
+        <FilterText
+          label="Webhook"
+          name="webhook"
+          takes="the number of a webhook, such as 2"
+          value={webhook}
+          onChange={(text) => setQuery({ webhook: text })}
+        />
         {hasFilter && (
-          <button
-            type="button"
-            className="plain"
-            onClick={() => setQuery({ outcome: undefined, person: undefined, name: undefined })}
-          >
+          <button type="button" className="plain" onClick={() => setQuery(NO_FILTER)}>
             Clear filters
           </button>
         )}
@@ -136,6 +181,7 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
                 row={row}
                 isOpen={row.number === openNumber}
                 onToggle={() => toggle(row.number)}
+                filterOf={filterOf}
               />
             ))}
           </tbody>
@@ -168,112 +214,4 @@ function Standing({ tail, isPaused }: { readonly tail: TailView; readonly isPaus
       refused <b className="number">{refused} %</b>
     </p>
   );
-}
-
-function TailRowView({
-  row,
-  isOpen,
-  onToggle,
-}: {
-  readonly row: TailRow;
-  readonly isOpen: boolean;
-  readonly onToggle: () => void;
-}) {
-  if (row.kind === 'dropped')
-    return (
-      <tr className="gap">
-        <td colSpan={5}>
-          {row.count === null
-            ? 'The connection was away: calls during that time are not shown.'
-            : `${row.count} lines not shown: more than this page can read. A filter helps.`}
-        </td>
-      </tr>
-    );
-  return (
-    <>
-      <tr className={isOpen ? 'open' : ''} onClick={onToggle}>
-        <td className="number">
-          <Time atMs={row.at_ms} isShort />
-        </td>
-        <td>
-          <Badge state={row.outcome} />
-        </td>
-        <td>
-          <button
-            type="button"
-            className="cell"
-            data-row=""
-            aria-expanded={isOpen}
-            onClick={(event) => {
-              event.stopPropagation();
-              onToggle();
-            }}
-          >
-            {visibleText(
-              row.name ?? String(row.details['type'] ?? row.details['source'] ?? row.kind),
-            )}
-          </button>
-        </td>
-        <td className="clip">{visibleText(personText(row))}</td>
-        <td className="clip faint">{visibleText(detailText(row))}</td>
-      </tr>
-      {isOpen && (
-        <tr className="detail">
-          <td colSpan={5}>
-            <LineDetail line={row} />
-          </td>
-        </tr>
-      )}
-    </>
-  );
-}
-
-function LineDetail({ line }: { readonly line: TailLine }) {
-  const person = personOf(line);
-  const { event_id: eventId, webhook_id: webhookId, sequence } = line.details;
-  const { number: _, ...shown } = line as TailLine & { number: number };
-  return (
-    <>
-      <div className="actions">
-        {typeof eventId === 'string' && (
-          <Link className="button" to={`/events/${segment(eventId)}`}>
-            Trace
-          </Link>
-        )}
-        {typeof webhookId === 'number' && (
-          <Link
-            className="button"
-            to={`/webhooks/${webhookId}`}
-            query={{ delivery: String(sequence) }}
-          >
-            Webhook {webhookId}, delivery {String(sequence)}
-          </Link>
-        )}
-        {person && (
-          <Link
-            className="button"
-            to={`/people/${segment(person.value)}`}
-            query={person.type === 'email' ? { by: 'email' } : {}}
-          >
-            Person {visibleText(person.value)}
-          </Link>
-        )}
-      </div>
-      <JsonView value={shown} label="The line" />
-    </>
-  );
-}
-
-/** Lines that the page has, as a file. */
-function save(tail: TailView): void {
-  const text = tail
-    .all()
-    .map(({ number: _, ...line }) => `${JSON.stringify(line)}\n`)
-    .join('');
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/x-ndjson' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `live-${new Date().toISOString().replaceAll(':', '-')}.ndjson`;
-  link.click();
-  URL.revokeObjectURL(url);
 }

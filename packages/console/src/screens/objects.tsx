@@ -60,11 +60,13 @@ function Objects({ query }: { readonly query: Readonly<Record<string, string>> }
                 </label>
                 <FilterText
                   label="Attribute"
+                  name="field"
                   value={query['field']}
                   onChange={(text) => filter({ field: text })}
                 />
                 <FilterText
                   label="is"
+                  name="value"
                   value={query['value']}
                   onChange={(text) => filter({ value: text })}
                 />

@@ -4,6 +4,7 @@ import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { LatestChanges } from '../parts/latest-changes.tsx';
+import { mutedIssues, muteKeyOf } from '../parts/preferences.ts';
 import { Failure, Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
 import type { UnknownKeys } from '../parts/unknown-keys.tsx';
@@ -203,16 +204,22 @@ function LatestIssues() {
     `/v1/ingestion_issues?limit=${LISTED_COUNT}`,
     { workspaceId, intervalMs: INTERVAL_MS },
   );
+  const muted = mutedIssues();
+  const isShown = (issue: Issue): boolean => !muted.has(muteKeyOf(workspaceId, issue));
   return (
     <section aria-labelledby="latest-issues">
       <h2 id="latest-issues">Latest issues</h2>
       <Shown resource={resource} lines={LISTED_COUNT}>
         {({ ingestion_issues: issues }) =>
-          issues.length === 0 ? (
-            <p className="faint">No call was refused or corrected.</p>
+          !issues.some(isShown) ? (
+            <p className="faint">
+              {issues.length === 0
+                ? 'No call was refused or corrected.'
+                : 'The latest issues are muted.'}
+            </p>
           ) : (
             <ul className="plain-list">
-              {issues.map((issue) => (
+              {issues.filter(isShown).map((issue) => (
                 <li key={`${issue.code} ${issue.source} ${issue.field}`}>
                   <Link to="/issues" query={{ code: issue.code, source: issue.source }} data-row="">
                     {visibleText(issue.code)}

@@ -64,6 +64,7 @@ function People({ query }: { readonly query: Readonly<Record<string, string>> })
       <div className="filters">
         <FilterText
           label="Begins with"
+          name="begins"
           value={query['begins']}
           onChange={(text) => setQuery({ begins: text, start: undefined })}
         />

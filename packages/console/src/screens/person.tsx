@@ -3,7 +3,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
-import { JsonView } from '../parts/json-view.tsx';
+import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';

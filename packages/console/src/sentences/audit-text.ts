@@ -1,7 +1,15 @@
 /** Entries of the audit log in words. Pure. */
 
+/** The kinds of actors, and their names. */
+export const ACTOR_TYPES = {
+  user: 'Users',
+  service_account: 'Keys and tokens',
+  portal: 'Customers, in the portal',
+  system: 'Sluice itself',
+} as const;
+
 interface Actor {
-  readonly type: 'user' | 'service_account' | 'portal' | 'system';
+  readonly type: keyof typeof ACTOR_TYPES;
   readonly name: string | null;
   readonly email: string | null;
 }

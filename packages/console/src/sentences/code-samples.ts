@@ -23,21 +23,34 @@ export interface SampleCall {
   readonly auth: 'bearer' | 'basic' | 'pair' | 'none';
   /** Of the environment, which has the key. */
   readonly variable: string;
-  /** A JSON value. Undefined: the call has no body. */
+  /** A JSON value. Undefined: the call has no JSON. */
   readonly body?: unknown;
+  /** A body that is no JSON, such as lines of JSON: sent byte for byte. */
+  readonly raw?: { readonly type: string; readonly text: string } | undefined;
 }
 
 export function sampleOf(language: SampleLanguage, call: SampleCall): string {
-  const json = call.body === undefined ? undefined : JSON.stringify(call.body, null, 2);
-  return WRITERS[language](call, json);
+  return WRITERS[language](call, contentOf(call));
 }
 
-type Writer = (call: SampleCall, json: string | undefined) => string;
+interface Content {
+  readonly type: string;
+  readonly text: string;
+  readonly isJson: boolean;
+}
+
+function contentOf({ body, raw }: SampleCall): Content | undefined {
+  if (raw) return { ...raw, isJson: false };
+  if (body === undefined) return undefined;
+  return { type: 'application/json', text: JSON.stringify(body, null, 2), isJson: true };
+}
+
+type Writer = (call: SampleCall, content: Content | undefined) => string;
 
 const indented = (text: string, by: string): string => text.replaceAll('\n', `\n${by}`);
 /** Lines without the unneeded ones. */
-const lines = (...given: (string | false)[]): string =>
-  given.filter((line) => line !== false).join('\n');
+const lines = (...given: (string | false | undefined)[]): string =>
+  given.filter((line) => typeof line === 'string').join('\n');
 
 const isBasic = (auth: SampleCall['auth']): boolean => auth === 'basic' || auth === 'pair';
 const colonOf = (auth: SampleCall['auth']): string => (auth === 'basic' ? ':' : '');
@@ -49,18 +62,19 @@ const quoted = (text: string): string => JSON.stringify(text);
 /** In apostrophes, as Ruby and PHP read it. */
 const apostrophed = (text: string): string => `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
 
-const curl: Writer = ({ method, url, auth, variable }, json) =>
+const curl: Writer = ({ method, url, auth, variable }, content) =>
   [
-    `curl${method === 'GET' || (method === 'POST' && json !== undefined) ? '' : ` -X ${method}`} ${shellText(url)}`,
+    `curl${method === 'GET' || (method === 'POST' && content) ? '' : ` -X ${method}`} ${shellText(url)}`,
     auth === 'bearer' && `  -H "Authorization: Bearer $${variable}"`,
     isBasic(auth) && `  -u "$${variable}${colonOf(auth)}"`,
-    json !== undefined && `  -H 'Content-Type: application/json'`,
-    json !== undefined && `  -d ${shellText(json)}`,
+    content && `  -H 'Content-Type: ${content.type}'`,
+    // `-d` reads a file if the text begins with an at sign.
+    content && `  ${content.isJson ? '-d' : '--data-raw'} ${shellText(content.text)}`,
   ]
-    .filter((line) => line !== false)
+    .filter((line) => typeof line === 'string')
     .join(' \\\n');
 
-const node: Writer = ({ method, url, auth, variable }, json) =>
+const node: Writer = ({ method, url, auth, variable }, content) =>
   lines(
     `const answer = await fetch(${quoted(url)}, {`,
     `  method: '${method}',`,
@@ -68,9 +82,10 @@ const node: Writer = ({ method, url, auth, variable }, json) =>
     auth === 'bearer' && `    authorization: 'Bearer ' + process.env.${variable},`,
     isBasic(auth) &&
       `    authorization: 'Basic ' + btoa(process.env.${variable} + '${colonOf(auth)}'),`,
-    json !== undefined && `    'content-type': 'application/json',`,
+    content && `    'content-type': '${content.type}',`,
     '  },',
-    json !== undefined && `  body: JSON.stringify(${indented(json, '  ')}),`,
+    content &&
+      `  body: ${content.isJson ? `JSON.stringify(${indented(content.text, '  ')})` : quoted(content.text)},`,
     '});',
     'console.log(answer.status, await answer.text());',
   );
@@ -90,30 +105,30 @@ function pythonValue(value: unknown, indent: string): string {
   return `{\n${entries.map(([name, item]) => `${inner}${quoted(name)}: ${pythonValue(item, inner)},\n`).join('')}${indent}}`;
 }
 
-const python: Writer = ({ method, url, auth, variable, body }, json) =>
+const python: Writer = ({ method, url, auth, variable, body }, content) =>
   lines(
-    `import ${[isBasic(auth) && 'base64', json !== undefined && 'json', auth !== 'none' && 'os', 'urllib.request'].filter((name) => name !== false).join(', ')}`,
+    `import ${[isBasic(auth) && 'base64', content?.isJson && 'json', auth !== 'none' && 'os', 'urllib.request'].filter((name) => typeof name === 'string').join(', ')}`,
     '',
-    json !== undefined && `body = ${pythonValue(body, '')}`,
+    content && `body = ${content.isJson ? pythonValue(body, '') : quoted(content.text)}`,
     'request = urllib.request.Request(',
     `    ${quoted(url)},`,
     `    method="${method}",`,
-    json !== undefined && '    data=json.dumps(body).encode(),',
+    content && `    data=${content.isJson ? 'json.dumps(body)' : 'body'}.encode(),`,
     '    headers={',
     auth === 'bearer' && `        "Authorization": "Bearer " + os.environ["${variable}"],`,
     isBasic(auth) &&
       `        "Authorization": "Basic " + base64.b64encode((os.environ["${variable}"] + "${colonOf(auth)}").encode()).decode(),`,
-    json !== undefined && '        "Content-Type": "application/json",',
+    content && `        "Content-Type": "${content.type}",`,
     '    },',
     ')',
     'with urllib.request.urlopen(request) as answer:',
     '    print(answer.status, answer.read().decode())',
   );
 
-/** Between grave accents, which Go reads as they are, if the text has no grave accent. */
-const goText = (text: string): string => (text.includes('`') ? quoted(text) : `\`${text}\``);
+/** Between grave accents, which Go reads as they are, if the text has neither these nor carriage returns. */
+const goText = (text: string): string => (/[`\r]/.test(text) ? quoted(text) : `\`${text}\``);
 
-const go: Writer = ({ method, url, auth, variable }, json) =>
+const go: Writer = ({ method, url, auth, variable }, content) =>
   lines(
     'package main',
     '',
@@ -123,13 +138,13 @@ const go: Writer = ({ method, url, auth, variable }, json) =>
     '\t"io"',
     '\t"net/http"',
     auth !== 'none' && '\t"os"',
-    json !== undefined && '\t"strings"',
+    content && '\t"strings"',
     ')',
     '',
     'func main() {',
-    json === undefined
+    content === undefined
       ? `\trequest, err := http.NewRequest("${method}", ${quoted(url)}, nil)`
-      : `\tbody := strings.NewReader(${goText(json)})\n\trequest, err := http.NewRequest("${method}", ${quoted(url)}, body)`,
+      : `\tbody := strings.NewReader(${goText(content.text)})\n\trequest, err := http.NewRequest("${method}", ${quoted(url)}, body)`,
     '\tif err != nil {',
     '\t\tpanic(err)',
     '\t}',
@@ -137,7 +152,7 @@ const go: Writer = ({ method, url, auth, variable }, json) =>
       `\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("${variable}"))`,
     isBasic(auth) &&
       `\trequest.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(os.Getenv("${variable}")+"${colonOf(auth)}")))`,
-    json !== undefined && '\trequest.Header.Set("Content-Type", "application/json")',
+    content && `\trequest.Header.Set("Content-Type", "${content.type}")`,
     '\tanswer, err := http.DefaultClient.Do(request)',
     '\tif err != nil {',
     '\t\tpanic(err)',
@@ -151,7 +166,7 @@ const go: Writer = ({ method, url, auth, variable }, json) =>
     '}',
   );
 
-const ruby: Writer = ({ method, url, auth, variable }, json) =>
+const ruby: Writer = ({ method, url, auth, variable }, content) =>
   lines(
     "require 'net/http'",
     '',
@@ -160,16 +175,20 @@ const ruby: Writer = ({ method, url, auth, variable }, json) =>
     auth === 'bearer' && `request['Authorization'] = "Bearer #{ENV.fetch('${variable}')}"`,
     isBasic(auth) &&
       `request['Authorization'] = "Basic #{[ENV.fetch('${variable}') + '${colonOf(auth)}'].pack('m0')}"`,
-    json !== undefined && "request['Content-Type'] = 'application/json'",
-    json !== undefined && `request.body = <<'JSON'\n${json}\nJSON`,
+    // Of a call without a body too: Ruby sends an empty form otherwise, which the API refuses.
+    (content || method === 'POST' || method === 'PUT') &&
+      `request['Content-Type'] = '${content?.type ?? 'application/json'}'`,
+    content &&
+      `request.body = ${content.isJson ? `<<'JSON'\n${content.text}\nJSON` : apostrophed(content.text)}`,
     "answer = Net::HTTP.start(uri.host, uri.port, use_ssl: uri.scheme == 'https') { |http| http.request(request) }",
     'puts answer.code, answer.body',
   );
 
-const php: Writer = ({ method, url, auth, variable }, json) =>
+const php: Writer = ({ method, url, auth, variable }, content) =>
   lines(
     '<?php',
-    json !== undefined && `$body = <<<'JSON'\n${json}\nJSON;`,
+    content &&
+      `$body = ${content.isJson ? `<<<'JSON'\n${content.text}\nJSON` : apostrophed(content.text)};`,
     `$call = curl_init(${apostrophed(url)});`,
     'curl_setopt_array($call, [',
     '    CURLOPT_RETURNTRANSFER => true,',
@@ -177,9 +196,9 @@ const php: Writer = ({ method, url, auth, variable }, json) =>
     isBasic(auth) && `    CURLOPT_USERPWD => getenv('${variable}') . '${colonOf(auth)}',`,
     '    CURLOPT_HTTPHEADER => [',
     auth === 'bearer' && `        'Authorization: Bearer ' . getenv('${variable}'),`,
-    json !== undefined && "        'Content-Type: application/json',",
+    content && `        'Content-Type: ${content.type}',`,
     '    ],',
-    json !== undefined && '    CURLOPT_POSTFIELDS => $body,',
+    content && '    CURLOPT_POSTFIELDS => $body,',
     ']);',
     '$text = curl_exec($call);',
     'echo curl_getinfo($call, CURLINFO_RESPONSE_CODE), " ", $text, "\\n";',
@@ -189,7 +208,7 @@ const php: Writer = ({ method, url, auth, variable }, json) =>
 const javaBlock = (text: string): string =>
   `"""\n${text.replaceAll('\\', String.raw`\\`).replaceAll('"""', String.raw`\"""`)}"""`;
 
-const java: Writer = ({ method, url, auth, variable }, json) =>
+const java: Writer = ({ method, url, auth, variable }, content) =>
   lines(
     'import java.net.URI;',
     'import java.net.http.HttpClient;',
@@ -199,14 +218,15 @@ const java: Writer = ({ method, url, auth, variable }, json) =>
     '',
     'class Call {',
     '  public static void main(String[] args) throws Exception {',
-    json !== undefined && `    var body = ${javaBlock(json)};`,
+    // A text block has no spaces at the ends of its lines.
+    content && `    var body = ${content.isJson ? javaBlock(content.text) : quoted(content.text)};`,
     auth === 'bearer' && `    var authorization = "Bearer " + System.getenv("${variable}");`,
     isBasic(auth) &&
       `    var authorization = "Basic " + Base64.getEncoder().encodeToString((System.getenv("${variable}") + "${colonOf(auth)}").getBytes());`,
     `    var request = HttpRequest.newBuilder(URI.create(${quoted(url)}))`,
     auth !== 'none' && '        .header("Authorization", authorization)',
-    json !== undefined && '        .header("Content-Type", "application/json")',
-    json === undefined
+    content && `        .header("Content-Type", "${content.type}")`,
+    content === undefined
       ? `        .method("${method}", HttpRequest.BodyPublishers.noBody())`
       : `        .method("${method}", HttpRequest.BodyPublishers.ofString(body))`,
     '        .build();',

@@ -16,6 +16,8 @@ export interface Credential {
   readonly ip_allowlist: readonly string[];
   readonly read_only: boolean;
   readonly testing: boolean;
+  /** Null: made by a token. */
+  readonly created_by_user_id: number | null;
   readonly last_used_at: string | null;
   readonly last_used_ip: string | null;
   readonly expires_at: string | null;

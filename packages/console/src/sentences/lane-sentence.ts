@@ -9,6 +9,8 @@ export interface LaneState {
   readonly sending: boolean;
   readonly unfinished_count: number;
   readonly next_probe_at: number | null;
+  /** The minute of the latest success in 30 days. */
+  readonly last_delivered_at: number | null;
   readonly head: {
     readonly sequence: number;
     readonly attempts: number;
@@ -73,7 +75,11 @@ export function laneSentence(
       more: '',
     };
   }
-  return { tone: 'good', text: 'Everything is delivered.', more: '' };
+  const last =
+    lane.last_delivered_at == null
+      ? ''
+      : ` The last one in the minute from ${at(lane.last_delivered_at)}.`;
+  return { tone: 'good', text: `Everything is delivered.${last}`, more: '' };
 }
 
 const countOf = (count: number): string =>

@@ -25,7 +25,10 @@ export interface NextInvoice {
 
 /** The day stays as it is in every zone: as a time it would be the day before, west of UTC. */
 export function nextInvoiceText(next: NextInvoice | null, overage: Money | undefined): string {
-  if (next === null) return 'There is no subscription, so no invoice comes by itself.';
+  if (next === null) {
+    const used = overage ? ` Usage beyond the plan costs ${moneyText(overage)}.` : '';
+    return `There is no subscription, so no invoice comes by itself.${used}`;
+  }
   const beyond = overage ? ` and ${moneyText(overage)} for usage beyond the plan` : '';
   return `The next invoice, of ${next.date} (UTC), is ${moneyText(next.estimated)}${beyond}: an estimate, before taxes and coupons.`;
 }

@@ -71,12 +71,27 @@ request = urllib.request.Request(
 )
 print(urllib.request.urlopen(request).status)`;
     case 'go':
-      return `body := strings.NewReader(\`{"userId":"ada","event":"order_placed","properties":{"total":12}}\`)
-request, _ := http.NewRequest("POST", "${url}", body)
-request.SetBasicAuth(${key(`os.Getenv("${name}")`, '"')}, "")
-request.Header.Set("Content-Type", "application/json")
-request.Header.Set("X-Strict-Mode", "1")
-answer, err := http.DefaultClient.Do(request)`;
+      return `package main
+
+import (
+${['fmt', 'net/http', ...(isVariable ? ['os'] : []), 'strings'].map((each) => `\t"${each}"`).join('\n')}
+)
+
+func main() {
+	body := strings.NewReader(\`{"userId":"ada","event":"order_placed","properties":{"total":12}}\`)
+	request, err := http.NewRequest("POST", "${url}", body)
+	if err != nil {
+		panic(err)
+	}
+	request.SetBasicAuth(${key(`os.Getenv("${name}")`, '"')}, "")
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Strict-Mode", "1")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Status)
+}`;
     case 'ruby':
       return `require "net/http"
 require "json"

@@ -21,6 +21,8 @@ export interface TailFilter {
   readonly outcome?: string | undefined;
   readonly person?: string | undefined;
   readonly name?: string | undefined;
+  readonly source?: string | undefined;
+  readonly webhook_id?: string | undefined;
 }
 
 export interface TailView extends TailCounts {

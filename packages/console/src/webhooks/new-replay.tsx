@@ -8,12 +8,19 @@ import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
+import { Time } from '../parts/time.tsx';
 import { durationText } from '../sentences/time-text.ts';
+import { visibleText } from '../sentences/visible-text.ts';
 
 export interface Plan {
   readonly count: number;
   /** False: there are at least so many. */
   readonly count_is_exact: boolean;
+  /** ISO 8601. Absent: more than one webhook was counted. */
+  readonly first?: string | null;
+  readonly last?: string | null;
+  readonly by_type?: Readonly<Record<string, number>>;
+  readonly takes_about_s?: number;
 }
 
 /** The body of `POST …/replays`. */
@@ -101,8 +108,11 @@ export function NewReplay<Answer>({
           <p>
             {plan.count_is_exact ? '' : 'At least '}
             {plan.count} {plan.count === 1 ? 'delivery matches' : 'deliveries match'}
-            {plan.count > 0 && `: about ${durationText((plan.count / rate) * 1000)} at this rate`}.
+            {plan.count > 0 &&
+              `: about ${durationText((plan.takes_about_s ?? plan.count / rate) * 1000)} at this rate`}
+            .
           </p>
+          <Parts plan={plan} />
           {plan.count > 0 && (
             <button type="button" className="main" disabled={isRunning} onClick={start}>
               Send {plan.count_is_exact ? plan.count : 'them'} again
@@ -111,6 +121,18 @@ export function NewReplay<Answer>({
         </div>
       )}
     </Dialog>
+  );
+}
+
+/** The period and the types of the counted deliveries. */
+function Parts({ plan: { first, last, by_type: byType = {} } }: { readonly plan: Plan }) {
+  if (!first || !last) return null;
+  const types = Object.entries(byType).map(([type, count]) => `${count} ${type}`);
+  return (
+    <p className="faint">
+      {visibleText(types.join(', '))}, logged from <Time atMs={Date.parse(first)} /> to{' '}
+      <Time atMs={Date.parse(last)} />
+    </p>
   );
 }
 

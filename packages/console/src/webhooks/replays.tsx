@@ -6,6 +6,7 @@ import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
+import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { NewReplay, type Plan } from './new-replay.tsx';
 
@@ -13,6 +14,8 @@ interface Replay {
   readonly id: number;
   readonly state: 'running' | 'done' | 'cancelled';
   readonly failing: boolean;
+  /** Times are Unix seconds. */
+  readonly criteria: { readonly since?: number; readonly until?: number };
   readonly rate_per_second: number;
   readonly total: number | null;
   readonly delivered: number;
@@ -72,6 +75,31 @@ export function Replays({ base }: { readonly base: string }) {
   );
 }
 
+function Range({ since, until }: Replay['criteria']) {
+  if (since === undefined && until === undefined) return <>at any time</>;
+  return (
+    <>
+      {since !== undefined && (
+        <>
+          from <Time atMs={since * 1000} isWhole />{' '}
+        </>
+      )}
+      {until !== undefined && (
+        <>
+          to <Time atMs={until * 1000} isWhole />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The rate, and the least time until the end. */
+function paceOf({ rate_per_second: rate, total, delivered, abandoned }: Replay): string {
+  const left = total === null ? undefined : Math.max(0, total - delivered - abandoned);
+  const until = left === undefined ? '' : `, ${durationText((left / rate) * 1_000)} left at least`;
+  return `, at most ${rate} a second${until}`;
+}
+
 function ReplayTable({
   path,
   replays,
@@ -88,6 +116,7 @@ function ReplayTable({
         <tr>
           <th scope="col">Begun</th>
           <th scope="col">By</th>
+          <th scope="col">Logged</th>
           <th scope="col">State</th>
           <th scope="col">Sent</th>
           <th scope="col">
@@ -103,11 +132,15 @@ function ReplayTable({
             </th>
             <td>{visibleText(replay.created_by)}</td>
             <td>
+              <Range {...replay.criteria} />
+            </td>
+            <td>
               <Badge state={replay.failing ? 'failing' : replay.state} />
             </td>
             <td>
               {replay.delivered} of {replay.total ?? 'many'}
               {replay.abandoned > 0 && `, ${replay.abandoned} given up`}
+              {replay.state === 'running' && paceOf(replay)}
             </td>
             <td>
               {replay.state === 'running' && (

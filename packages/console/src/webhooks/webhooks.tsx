@@ -19,6 +19,11 @@ export interface ListedWebhook extends Webhook {
   readonly state: LaneState;
 }
 
+interface CountedWebhook extends ListedWebhook {
+  /** Attempts of the last hour. */
+  readonly stats: { readonly delivered: number; readonly failed: number };
+}
+
 export const webhooksRoute: Route = {
   pattern: '/webhooks',
   title: () => 'Webhooks',
@@ -27,15 +32,14 @@ export const webhooksRoute: Route = {
 };
 
 export function Webhooks() {
-  const { isPortal, eventTypes, isOfApplication } = useReach();
-  const hasTypes = isOfApplication || eventTypes.some(isPublished);
+  const { isPortal, isOfApplication } = useReach();
   return (
-    <MadeList<{ reporting_webhooks: readonly ListedWebhook[] }>
+    <MadeList<{ reporting_webhooks: readonly CountedWebhook[] }>
       title="Webhooks"
-      path="/v1/reporting_webhooks?include=state"
+      path="/v1/reporting_webhooks?include=state,stats"
       links={
         isPortal ? (
-          hasTypes && <Link to="/event-types">Event types</Link>
+          isOfApplication && <Link to="/event-types">Event types</Link>
         ) : (
           <>
             <Link to="/deliveries">Deliveries of all</Link>
@@ -81,7 +85,7 @@ function NoWebhook() {
   );
 }
 
-function WebhookTable({ webhooks }: { readonly webhooks: readonly ListedWebhook[] }) {
+function WebhookTable({ webhooks }: { readonly webhooks: readonly CountedWebhook[] }) {
   return (
     <table className="list">
       <caption className="unseen">Webhooks of the workspace</caption>
@@ -91,6 +95,7 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly ListedWebhook[
           <th scope="col">Is sent</th>
           <th scope="col">State</th>
           <th scope="col">Deliveries</th>
+          <th scope="col">Failed, last hour</th>
           <th scope="col">Endpoint</th>
         </tr>
       </thead>
@@ -103,13 +108,14 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly ListedWebhook[
   );
 }
 
-/** Types that bring published messages, which are of types of the workspace's own. */
-const isPublished = (type: string): boolean => type === 'message' || type === '*';
+/** A share of attempts, with their number. */
+const shareText = (part: number, whole: number): string =>
+  whole === 0 ? '–' : `${Math.round((100 * part) / whole)} % of ${whole}`;
 
-function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
+function WebhookRow({ webhook }: { readonly webhook: CountedWebhook }) {
   const nowMs = useNow();
   const zone = useZone();
-  const { state } = webhook;
+  const { state, stats } = webhook;
   return (
     <tr>
       <th scope="row">
@@ -122,6 +128,7 @@ function WebhookRow({ webhook }: { readonly webhook: ListedWebhook }) {
         <Badge state={state.state} text={state.state === 'disabled' ? 'paused' : state.state} />
       </td>
       <td>{visibleText(laneSentence(state, nowMs, zone).text)}</td>
+      <td className="number">{shareText(stats.failed, stats.delivered + stats.failed)}</td>
       <td className="clip">
         <code>{visibleText(webhook.endpoint)}</code>
       </td>

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { bodyFieldsOf, boundsText, type Document } from '../../src/reference/described-call.ts';
+import {
+  boundsText,
+  describedFieldsOf,
+  type Document,
+} from '../../src/reference/described-call.ts';
 
 const ONE = { properties: { name: { type: 'string' }, size: {} }, required: ['name', 'size'] };
 
@@ -34,23 +38,26 @@ test.each([
   ['Whole', ['name*', 'size*']],
   ['Nothing', []],
 ])('the reference shows the fields of %s, and which of them every form requires', (name, shown) => {
-  const fields = bodyFieldsOf({ $ref: `#/components/schemas/${name}` }, document);
+  const fields = describedFieldsOf({ $ref: `#/components/schemas/${name}` }, document);
   expect(fields.map((each) => `${each.name}${each.isRequired ? '*' : ''}`)).toEqual(shown);
 });
 
 test.each([
-  [{ type: 'array', items: { type: 'string', enum: ['on', 'off'] } }, 'array, each one of on, off'],
+  [
+    { type: 'array', items: { type: 'string', enum: ['on', 'off'] } },
+    'list of string; each one of `on`, `off`',
+  ],
   [
     { type: 'array', maxItems: 2, items: { $ref: '#/components/schemas/Word' } },
-    'array, at most 2 items, each one of on, off',
+    'list of string; at most 2 entries; each one of `on`, `off`',
   ],
   [
     { anyOf: [{ type: 'array', items: { $ref: '#/components/schemas/Word' } }, { type: 'null' }] },
-    'array, each one of on, off or null',
+    'list of string or null; each one of `on`, `off`',
   ],
-  [{ type: 'array', items: { type: 'integer' } }, 'array'],
-  [{ $ref: '#/components/schemas/Word' }, 'on, off'],
-  [{ type: 'integer', minimum: 1, maximum: 100 }, 'integer, 1 to 100'],
+  [{ type: 'array', items: { $ref: '#/components/schemas/One' } }, 'list of object'],
+  [{ $ref: '#/components/schemas/Word' }, 'string; one of `on`, `off`'],
+  [{ type: 'integer', minimum: 1, maximum: 100, default: 50 }, 'integer; default `50`; 1 to 100'],
 ])('the reference shows the values and bounds of %j', (schema, shown) => {
   expect(boundsText(schema, document)).toBe(shown);
 });

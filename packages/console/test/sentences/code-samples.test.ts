@@ -1,5 +1,5 @@
 /** Code samples are programs. The tests run the samples of each installed language and read the requests that they send. */
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -56,25 +56,60 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Command that runs a sample. Not every test machine has a runtime of the other languages. */
-const RUNNERS: Partial<Record<SampleLanguage, (file: string) => [string, string[]]>> = {
-  curl: (file) => ['bash', [file]],
-  node: (file) => [process.execPath, [file]],
-  python: (file) => ['python3', [file]],
+interface Runner {
+  /** Ends the name of the file. */
+  readonly end: string;
+  readonly command: (file: string) => readonly [string, ...string[]];
+  /** Prints the version. */
+  readonly version: string;
+}
+
+const RUNNERS: Readonly<Record<SampleLanguage, Runner>> = {
+  curl: { end: 'sh', command: (file) => ['bash', file], version: '--version' },
+  node: { end: 'mjs', command: (file) => [process.execPath, file], version: '--version' },
+  python: { end: 'py', command: (file) => ['python3', file], version: '--version' },
+  go: { end: 'go', command: (file) => ['go', 'run', file], version: 'version' },
+  ruby: { end: 'rb', command: (file) => ['ruby', file], version: '--version' },
+  php: { end: 'php', command: (file) => ['php', file], version: '--version' },
+  // Java before 18 reads source files in the encoding of the machine.
+  java: {
+    end: 'java',
+    command: (file) => ['java', '-Dfile.encoding=UTF-8', file],
+    version: '-version',
+  },
 };
 
+const isInstalled = ({ command, version }: Runner): boolean =>
+  spawnSync(command('')[0], [version]).status === 0;
+
 async function runSample(language: SampleLanguage, call: SampleCall): Promise<Got | undefined> {
-  const file = join(folder, `${language}-${got.length}.${language === 'node' ? 'mjs' : 'txt'}`);
+  const { end, command } = RUNNERS[language];
+  const file = join(folder, `${language}-${got.length}.${end}`);
   writeFileSync(file, sampleOf(language, call));
-  const [command, words] = RUNNERS[language]?.(file) ?? ['false', []];
-  const { stdout } = await run(command, words, {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], SLUICE_KEY: KEY },
+  const [program, ...words] = command(file);
+  const { PATH, HOME } = process.env;
+  const { stdout } = await run(program, words, {
+    env: { PATH, HOME, GOTOOLCHAIN: 'local', SLUICE_KEY: KEY },
   });
   expect(stdout).toContain('{"ok":true}');
   return got.at(-1);
 }
 
-describe.each(Object.keys(RUNNERS) as SampleLanguage[])('%s', (language) => {
+/** Raw text whose line ends, backslashes and quotes a sample must keep. */
+const LINES = `{"text":"it's \\"quoted\\" \\\\ \`grave\` $HOME \u00fc"}\n@{"a":1}  \n`;
+
+const isRunBy = (language: SampleLanguage): boolean => {
+  const isRun = isInstalled(RUNNERS[language]);
+  if (!isRun)
+    process.stderr.write(
+      `the samples of ${SAMPLE_LANGUAGES[language]} are not run: this machine has no ${RUNNERS[language].command('')[0]}\n`,
+    );
+  return isRun;
+};
+
+const RUN = (Object.keys(RUNNERS) as SampleLanguage[]).filter(isRunBy);
+
+describe.each(RUN)('%s', (language) => {
   test('a write sends the body byte for byte as JSON means it, with the key of the environment', async () => {
     const sent = await runSample(language, {
       ...{ method: 'PUT', url: `${origin}/v1/a%20b?c=d&e=%27`, auth: 'bearer' },
@@ -99,6 +134,31 @@ describe.each(Object.keys(RUNNERS) as SampleLanguage[])('%s', (language) => {
     const given = Buffer.from(String(sent?.headers.authorization).slice(6), 'base64').toString();
     expect(given).toBe(pair);
   });
+
+  test('lines of JSON are sent byte for byte, with their type', async () => {
+    const sent = await runSample(language, {
+      ...{ method: 'POST', url: `${origin}/v1/stream`, auth: 'none', variable: '' },
+      raw: { type: 'application/x-ndjson', text: LINES },
+    });
+    expect(sent).toMatchObject({ method: 'POST', body: LINES });
+    expect(sent?.headers['content-type']).toBe('application/x-ndjson');
+  });
+
+  // The API refuses other types with 415, of an empty body too.
+  test.each(['POST', 'PUT'])('a %s without a body has no type but JSON', async (method) => {
+    const sent = await runSample(language, {
+      ...{ method, url: `${origin}/v1/act`, auth: 'bearer', variable: 'SLUICE_KEY' },
+    });
+    expect(sent).toMatchObject({ method, body: '' });
+    expect([undefined, 'application/json']).toContain(sent?.headers['content-type']);
+  });
+});
+
+// Ruby calls an empty body a form.
+test.each(['POST', 'PUT'])('a %s without a body in Ruby names JSON as its type', (method) => {
+  const call = { method, url: 'https://a.example/', auth: 'none', variable: '' } as const;
+  expect(sampleOf('ruby', call)).toContain("request['Content-Type'] = 'application/json'");
+  expect(sampleOf('ruby', { ...call, method: 'GET' })).not.toContain('Content-Type');
 });
 
 test('no sample has a key, and each names the variable that has it', () => {

@@ -23,6 +23,7 @@ const lane = (change: Partial<LaneState>): LaneState => ({
   sending: false,
   unfinished_count: 0,
   next_probe_at: null,
+  last_delivered_at: null,
   head: null,
   ...change,
 });
@@ -36,6 +37,12 @@ const failing = (head: Partial<NonNullable<LaneState['head']>>, count = 34): Lan
 
 test.each([
   ['everything delivered', lane({}), 'good', 'Everything is delivered.'],
+  [
+    'everything delivered, with the last success',
+    lane({ last_delivered_at: at('17:37:00') }),
+    'good',
+    'Everything is delivered. The last one in the minute from 2026-11-25 17:37:00 UTC.',
+  ],
   ['one waits', lane({ unfinished_count: 1 }), 'busy', 'Sending: 1 delivery waits.'],
   [
     'a status',

@@ -52,7 +52,12 @@ test('the next invoice has its day, without a time that another zone would move 
   expect(nextInvoiceText(next, dollars(250))).toBe(
     'The next invoice, of 2026-12-01 (UTC), is $1,000.00 and $2.50 for usage beyond the plan: an estimate, before taxes and coupons.',
   );
-  expect(nextInvoiceText(null, undefined)).toContain('no subscription');
+  expect(nextInvoiceText(null, undefined)).toBe(
+    'There is no subscription, so no invoice comes by itself.',
+  );
+  expect(nextInvoiceText(null, dollars(250))).toBe(
+    'There is no subscription, so no invoice comes by itself. Usage beyond the plan costs $2.50.',
+  );
 });
 
 test('a change reads from one value to the other; other data as JSON, cut', () => {
@@ -78,5 +83,21 @@ test('every sample has the address and the key, and a key that is a secret is a 
     expect(demo).toContain('demo');
     const own = snippetOf(id, { intakeUrl: 'https://in.example', writeKey: '$SLUICE_WRITE_KEY' });
     expect(own).toMatch(/SLUICE_WRITE_KEY|YOUR_WRITE_KEY/);
+  }
+});
+
+test('the first call in Go is a whole program with the imports that it needs', () => {
+  for (const writeKey of ['demo', '$SLUICE_WRITE_KEY']) {
+    const program = snippetOf('go', { intakeUrl: 'https://in.example', writeKey });
+    expect(program).toMatch(/^package main\n[^]*\nfunc main\(\) \{[^]*\n\}$/);
+    for (const [name, word] of [
+      ...([
+        ['fmt', 'fmt.'],
+        ['net/http', 'http.'],
+        ['os', 'os.'],
+        ['strings', 'strings.'],
+      ] as const),
+    ])
+      expect(program.includes(`\t"${name}"\n`)).toBe(program.includes(word));
   }
 });

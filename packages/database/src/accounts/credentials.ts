@@ -5,6 +5,7 @@ import { IS_FACTOR_MISSING } from './user-factor.ts';
 
 /** A key of the app API, in force. */
 export interface AppKey {
+  readonly accountId: number;
   readonly environmentId: number;
   readonly credentialId: number;
   readonly name: string;
@@ -25,7 +26,7 @@ export async function findAppKey(
   secretHash: Buffer,
 ): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
-    select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name,
+    select c.account_id::int as "accountId", c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name,
            c.is_read_only as "isReadOnly", c.ip_allowlist as "ipAllowlist",
            ${IS_FACTOR_MISSING} as "isFactorMissing"
     from api_credentials c

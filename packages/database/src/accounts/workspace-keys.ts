@@ -1,6 +1,6 @@
 /** Valid keys with their workspaces, for intake. */
 import { sql } from 'kysely';
-import { bigintColumn, integerColumn } from '../connection/columns.ts';
+import { bigintColumn, integerColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 
 export interface WorkspaceKey {
@@ -35,6 +35,40 @@ export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promis
       and (c.expires_at is null or c.expires_at > now())
       and e.deleted_at is null and a.status <> 'closed'`.execute(database);
   return rows;
+}
+
+/** The latest use of a key that a process knows of. */
+export interface KeyUse {
+  readonly accountId: number;
+  readonly credentialId: number;
+  readonly usedAtMs: number;
+}
+
+/**
+ * Saves the last use of keys, to the minute. By the primary key, in its order: other processes save uses of the same
+ * keys. A use within a minute of the stored one is not written, so a key costs a write a minute however many processes
+ * it is used at.
+ */
+export async function saveKeyUses(
+  database: DatabaseOrTransaction,
+  uses: readonly KeyUse[],
+): Promise<void> {
+  if (uses.length === 0) return;
+  await sql`
+    with due as (
+      select c.account_id, c.credential_id, u.used_at
+        from unnest(
+          ${bigintColumn(uses, (use) => use.accountId)}::bigint[],
+          ${bigintColumn(uses, (use) => use.credentialId)}::bigint[],
+          ${timestampColumn(uses, (use) => use.usedAtMs)}::timestamptz[]
+        ) as u (account_id, credential_id, used_at)
+        join api_credentials c on c.account_id = u.account_id and c.credential_id = u.credential_id
+       where c.last_used_at is null or c.last_used_at <= u.used_at - interval '50 seconds'
+       order by c.account_id, c.credential_id
+         for no key update of c
+    )
+    update api_credentials c set last_used_at = due.used_at from due
+     where c.account_id = due.account_id and c.credential_id = due.credential_id`.execute(database);
 }
 
 /** A Pipelines key that was made to be tested. */

@@ -11,7 +11,7 @@
 import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { sql } from 'kysely';
 import type { AuditLogFilter } from './audit-log-reads.ts';
-import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
+import { recordChange, type AccountActor, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 
@@ -100,17 +100,17 @@ export async function orderAuditLogExport(
   });
 }
 
-/** A user or a service account that asked for the link of a file. */
-export type ExportReader = Extract<
-  ChangeOrigin['actor'],
-  { readonly type: 'user' | 'service_account' }
->;
+/** A user or a service account that asked for the link of a file, and its session if it asked in the console. */
+export interface ExportReader {
+  readonly actor: AccountActor;
+  readonly sessionId: number | null;
+}
 
 /** Records that the file is fetched, before its first byte is sent. Each call is an entry of its own. */
 export async function recordExportDownload(
   database: Database,
   { accountId, exportId }: AuditLogExportKey,
-  origin: ChangeOrigin & { readonly actor: ExportReader },
+  origin: ChangeOrigin & ExportReader,
   nowMs: number,
 ): Promise<void> {
   await database.transaction().execute((transaction) =>

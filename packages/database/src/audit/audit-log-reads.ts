@@ -5,11 +5,12 @@
  * A page is one range of one index, for any number of entries: the primary key, or the index of the rarest filter
  * (`audit_logs_by_…`), which end in the id, the order of the list. Times never decrease along ids, so a bound in time
  * becomes a bound in id, looked up in `audit_logs_by_time` first.
- * Two cases have no such bound: filters that are each common but seldom meet, and the beginning of an address that only
- * entries far away have. Then all between is read: a second or two of an account with 2,000,000 entries. Every pair
+ * Three cases have no such bound: filters that are each common but seldom meet, a kind of actor that only entries far
+ * away have, and the beginning of such an address. Then all between is read: a second or two of an account with 2,000,000 entries. Every pair
  * would need an index of its own, which each change would pay for.
  * Names and addresses of actors are looked up now and not kept: entries stay right when people are renamed.
  */
+import type { AuditActorType } from '@sluice/domain/accounts/audit-change';
 import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/accounts/audit-entry';
 import type { AuditAction } from '@sluice/domain/accounts/audit-registry';
 import { sql, type RawBuilder } from 'kysely';
@@ -17,9 +18,11 @@ import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.t
 
 /** Conditions on an entry. Absent: no condition. */
 export interface AuditLogFilter {
+  readonly actorType?: AuditActorType | undefined;
   readonly userId?: number | undefined;
   readonly serviceAccountId?: number | undefined;
   readonly credentialId?: number | undefined;
+  readonly sessionId?: number | undefined;
   /** The address begins with this text. */
   readonly ipAddrPrefix?: string | undefined;
   /** Inclusive. */
@@ -44,11 +47,11 @@ const LIST_COLUMNS = sql`
   l.object_id as "objectId", l.object_name as "objectName", l.environment_id as "environmentId",
   l.actor_type as "actorType", l.user_id as "userId", l.service_account_id as "serviceAccountId",
   coalesce(u.first_name || ' ' || u.last_name, s.name, l.portal_label, c.name) as "actorName", u.email as "actorEmail",
-  l.ip_addr as "ipAddr", l.user_agent as "userAgent", l.request_id as "requestId",
+  l.ip_addr as "ipAddr", l.user_agent as "userAgent", l.credential_id::int as "credentialId", l.request_id as "requestId",
   l.changed_attributes as "changedAttributes"`;
 
 const ALL_COLUMNS = sql`${LIST_COLUMNS},
-  l.credential_id::int as "credentialId", l.portal_link_id as "portalLinkId", l.run_id as "runId", l.changes,
+  l.session_id::int as "sessionId", l.portal_link_id as "portalLinkId", l.run_id as "runId", l.changes,
   encode(l.previous_hash, 'hex') as "previousHash", encode(l.hash, 'hex') as hash`;
 
 /** Primary keys of all three. */
@@ -121,9 +124,11 @@ function conditionsOf(accountId: number, filter: AuditLogFilter): RawBuilder<unk
   const conditions = [sql`account_id = ${accountId}`];
   const add = <Value>(value: Value | undefined, condition: (value: Value) => RawBuilder<unknown>) =>
     value === undefined ? 0 : conditions.push(condition(value));
+  add(filter.actorType, (type) => sql`actor_type = ${type}`);
   add(filter.userId, (id) => sql`user_id = ${id}`);
   add(filter.serviceAccountId, (id) => sql`service_account_id = ${id}`);
   add(filter.credentialId, (id) => sql`credential_id = ${id}`);
+  add(filter.sessionId, (id) => sql`session_id = ${id}`);
   // A range, not a pattern, so the text has no wildcards; an index with C collation serves it.
   add(filter.ipAddrPrefix, (prefix) => sql`ip_addr ^@ ${prefix}::text`);
   add(filter.objectType, (type) => sql`object_type = ${type}`);

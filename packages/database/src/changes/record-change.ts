@@ -41,6 +41,8 @@ export interface ChangeOrigin {
     | { readonly type: 'system' };
   /** The `api_credentials` row that the call was made with. */
   readonly credentialId?: number | null;
+  /** The session of the console that the call was made in. Null: a token, a key or the portal. */
+  readonly sessionId?: number | null;
   readonly ipAddr?: string | null;
   readonly userAgent?: string | null;
   readonly requestId?: string | null;
@@ -49,6 +51,12 @@ export interface ChangeOrigin {
   /** The purchase that it belongs to. */
   readonly runId?: string | null;
 }
+
+/** A caller of the account's routes. */
+export type AccountActor = Extract<
+  ChangeOrigin['actor'],
+  { readonly type: 'user' | 'service_account' }
+>;
 
 export interface RecordedChange<Type extends AuditObjectType = AuditObjectType> {
   readonly objectType: Type;
@@ -107,6 +115,7 @@ export async function recordChange<Type extends AuditObjectType>(
     requestId: storable(origin.requestId ?? null),
     runId: storable(origin.runId ?? null),
     changes,
+    ...(origin.sessionId != null && { sessionId: origin.sessionId }),
     ...(actor.type === 'portal' && {
       portal: { linkId: storable(actor.linkId), label: storable(actor.label) },
     }),
@@ -162,13 +171,13 @@ async function insertEntry(
     insert into audit_logs
       (account_id, audit_log_id, occurred_at, action, object_type, object_id, object_name, environment_id,
        actor_type, user_id, service_account_id, credential_id, ip_addr, user_agent, request_id, run_id, changes,
-       portal_link_id, portal_label, previous_hash, hash)
+       portal_link_id, portal_label, session_id, previous_hash, hash)
     values
       (${entry.accountId}, ${entry.auditLogId}, ${occurredAt}, ${entry.action}, ${entry.objectType},
        ${entry.objectId}, ${entry.objectName}, ${entry.environmentId}, ${entry.actorType}, ${entry.userId},
        ${entry.serviceAccountId}, ${entry.credentialId}, ${entry.ipAddr}, ${entry.userAgent}, ${entry.requestId},
        ${entry.runId}, ${JSON.stringify(entry.changes)}::jsonb,
-       ${entry.portal?.linkId ?? null}, ${entry.portal?.label ?? null}, decode(${previousHash}, 'hex'),
+       ${entry.portal?.linkId ?? null}, ${entry.portal?.label ?? null}, ${entry.sessionId ?? null}, decode(${previousHash}, 'hex'),
        decode(${hash}, 'hex'))`.execute(transaction);
 }
 

@@ -3,7 +3,14 @@
  * cases only; every statement takes the database or the transaction as its first argument.
  */
 import type { EventEmitter } from 'node:events';
-import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
+import type { Duplex } from 'node:stream';
+import {
+  Kysely,
+  PostgresDialect,
+  sql,
+  type QueryExecutorProvider,
+  type Transaction as KyselyTransaction,
+} from 'kysely';
 import pg from 'pg';
 import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
 
@@ -12,7 +19,7 @@ import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
  */
 export type Database = Kysely<unknown>;
 export type Transaction = KyselyTransaction<unknown>;
-export type DatabaseOrTransaction = Database | Transaction;
+export type DatabaseOrTransaction = QueryExecutorProvider;
 
 const PREPARED_TEXT = '/* prepared */';
 
@@ -35,11 +42,15 @@ const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
  */
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
+/** Kysely sends a statement some microtasks after it was asked for. */
+const QUIET_MICROTASKS = 8;
+
 /** Gives the statements that ask for it a name, which is how `pg` prepares, or a deadline. */
 class PreparingClient extends pg.Client implements WatchedConnection {
   /** `pg` sets it; its types leave it out. */
   declare readonly processID: number | null;
   busySinceMs: number | undefined = undefined;
+  #quietMicrotasks = QUIET_MICROTASKS;
   /** Of every statement that does not name its own. */
   readonly answerMsMax: number | undefined = undefined;
 
@@ -50,6 +61,9 @@ class PreparingClient extends pg.Client implements WatchedConnection {
 
   override query(...given: unknown[]): never {
     const [text, values] = given;
+    const isGathering = this.#quietMicrotasks < QUIET_MICROTASKS;
+    this.#quietMicrotasks = 0;
+    if (!isGathering) void this.#gather();
     // Until the client emits 'drain': then no statement is in progress.
     this.busySinceMs ??= performance.now();
     const query = super.query.bind(this) as (...all: unknown[]) => never;
@@ -60,6 +74,21 @@ class PreparingClient extends pg.Client implements WatchedConnection {
     const own = WITHIN_TEXT.exec(text)?.[1];
     const msMax = own === undefined ? this.answerMsMax : Number(own);
     return msMax === undefined ? answer : (this.#endUnlessAnswered(answer, msMax) as never);
+  }
+
+  /** Statements of one turn leave in one write to the socket: `begin` and the statement behind it, for example. */
+  async #gather(): Promise<void> {
+    const { stream } = (this as unknown as { connection: { stream: Duplex } }).connection;
+    stream.cork();
+    for (; this.#quietMicrotasks < QUIET_MICROTASKS; this.#quietMicrotasks++)
+      await Promise.resolve();
+    stream.uncork();
+  }
+
+  /** `pg` waits for the statements in progress of a pipelined connection. One that never ends is why it is ended. */
+  override end(...given: unknown[]): never {
+    if (this.busySinceMs !== undefined) (this as { pipeline: boolean }).pipeline = false;
+    return (super.end.bind(this) as (...all: unknown[]) => never)(...given);
   }
 
   /**
@@ -171,6 +200,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     Client: class extends PreparingClient {
       override readonly answerMsMax = statementMsMax;
     },
+    // Only `inPipelinedTransaction` asks for a statement before the one in front of it is answered.
+    pipeline: true,
     max: options.poolMax,
     // For a server that drops packets silently: an error that is retried is better than a wait.
     connectionTimeoutMillis: connectMsMax,

@@ -9,6 +9,7 @@
  *
  * Part of step 10 of the walk, called by `deliveries.ts`.
  */
+import { createHash } from 'node:crypto';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -22,26 +23,34 @@ export async function takeFirstEngagements(
     engagement ? [{ environmentId, metric, place, ...engagement }] : [],
   );
   if (engagements.length === 0) return new Set();
-  const { rows } = await sql<{ place: number }>`
-    with reported as (
-      select environment_id, delivery_id collate "C" as delivery_id, metric collate "C" as metric,
-             sha256(convert_to(link, 'UTF8')) as link_digest, place
-        from unnest(
-          ${engagements.map((each) => each.environmentId)}::int[],
-          ${engagements.map((each) => each.deliveryId)}::text[],
-          ${engagements.map((each) => each.metric)}::text[],
-          ${engagements.map((each) => each.link)}::text[],
-          ${engagements.map((each) => each.place)}::int[]) as r (environment_id, delivery_id, metric, link, place)
-    ), first as (
-      insert into first_engagements (environment_id, delivery_id, metric, link_digest)
-      select distinct environment_id, delivery_id, metric, link_digest from reported
-       order by environment_id, delivery_id, metric, link_digest
-      on conflict do nothing
-      returning environment_id, delivery_id, metric, link_digest
-    )
-    select min(place) as place
-      from reported join first using (environment_id, delivery_id, metric, link_digest)
-     group by environment_id, delivery_id, metric, link_digest`.execute(transaction);
-  const firsts = new Set(rows.map((row) => row.place));
-  return new Set(engagements.map(({ place }) => place).filter((place) => !firsts.has(place)));
+  const { rows } = await sql<StoredEngagement>`
+    insert into first_engagements (environment_id, delivery_id, metric, link_digest)
+    select distinct environment_id, delivery_id collate "C" as delivery_id, metric collate "C" as metric,
+           sha256(convert_to(link, 'UTF8')) as link_digest
+      from unnest(
+        ${engagements.map((each) => each.environmentId)}::int[],
+        ${engagements.map((each) => each.deliveryId)}::text[],
+        ${engagements.map((each) => each.metric)}::text[],
+        ${engagements.map((each) => each.link)}::text[]) as r (environment_id, delivery_id, metric, link)
+     order by environment_id, delivery_id, metric, link_digest
+    on conflict do nothing
+    returning environment_id as "environmentId", delivery_id as "deliveryId", metric, link_digest as "linkDigest"`.execute(
+    transaction,
+  );
+  const firsts = new Set(rows.map(keyOf));
+  const repeats = engagements.filter(
+    ({ link, ...each }) =>
+      !firsts.delete(keyOf({ ...each, linkDigest: createHash('sha256').update(link).digest() })),
+  );
+  return new Set(repeats.map(({ place }) => place));
 }
+
+interface StoredEngagement {
+  readonly environmentId: number;
+  readonly deliveryId: string;
+  readonly metric: string;
+  readonly linkDigest: Buffer;
+}
+
+const keyOf = ({ environmentId, deliveryId, metric, linkDigest }: StoredEngagement): string =>
+  JSON.stringify([environmentId, deliveryId, metric, linkDigest.toString('base64')]);

@@ -13,7 +13,8 @@
  * `lane-progress.ts`.
  */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
-import { sql } from 'kysely';
+import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
+import { sql, type RawBuilder } from 'kysely';
 import { integerColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
@@ -83,9 +84,7 @@ export async function claimLanes(
   nowMs: number,
   probeWaitMsMax: number,
 ): Promise<(ClaimedLane | undefined)[]> {
-  const { rows } = await sql<
-    LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
-  >`${PREPARED}
+  const { rows } = await sql<ClaimedRow>`${PREPARED}
     with asked as (
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
@@ -96,12 +95,87 @@ export async function claimLanes(
     ), free as (
       select environment_id, webhook_id, lease_ms, asked.holder_process_id
         from lanes join asked using (environment_id, webhook_id)
-       where not is_paused and last_sequence > cursor_sequence
-         and (lease_until is null or lease_until <= clock_timestamp())
-         and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)}
-              or next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})
-         and (next_start_at is null or next_start_at <= ${new Date(nowMs)}
-              or next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
+       where ${isDue(nowMs, probeWaitMsMax)}
+       ${lockedAndClaimed(nowMs)}`.execute(database);
+  const claimed = new Map(rows.map((row) => [nameOf(row), row]));
+  return claims.map(({ lane }) => {
+    const name = nameOf(lane);
+    const row = claimed.get(name);
+    claimed.delete(name);
+    return row && claimedOf(row);
+  });
+}
+
+/** A range of lanes to be claimed, and for whom. */
+export interface LaneRangeClaim extends Omit<LaneClaim, 'lane'> {
+  readonly range: LaneRange;
+}
+
+/** A lane that was claimed with its range. */
+export type FoundLane = LaneKey & ClaimedLane;
+
+/**
+ * Takes the leases of the lanes of a range that have something to send now, as `claimLanes` does. Lanes that are
+ * paused, held, or wait for a retry probe are left out. One that waits for its rate is taken too: the drain that finds
+ * it waiting sets the timer of its wake-up. By the primary key, at most as many rows as a range is wide.
+ */
+export async function claimLaneRange(
+  database: DatabaseOrTransaction,
+  { range, leaseMs, holderProcessId = 0 }: LaneRangeClaim,
+  nowMs: number,
+  probeWaitMsMax: number,
+): Promise<FoundLane[]> {
+  const { environmentId, firstWebhookId, lastWebhookId } = range;
+  const { rows } = await sql<ClaimedRow>`${PREPARED}
+    with free as (
+      select environment_id, webhook_id, ${leaseMs}::int as lease_ms, ${holderProcessId}::int as holder_process_id
+        from lanes
+       where environment_id = ${environmentId} and webhook_id between ${firstWebhookId} and ${lastWebhookId}
+         and ${hasWork(nowMs, probeWaitMsMax)}
+       ${lockedAndClaimed(nowMs)}`.execute(database);
+  return rows.map((row) => {
+    const { environmentId: ofEnvironment, webhookId } = row;
+    return { environmentId: ofEnvironment, webhookId, ...claimedOf(row) };
+  });
+}
+
+/**
+ * Lanes of a range with work and no holder. If `claimLaneRange` leaves one out, its workspace is not open, or its webhook was sent
+ * elsewhere at this moment. By the primary key.
+ */
+export async function listDueLanes(
+  database: DatabaseOrTransaction,
+  { environmentId, firstWebhookId, lastWebhookId }: LaneRange,
+  nowMs: number,
+  probeWaitMsMax: number,
+): Promise<LaneKey[]> {
+  const { rows } = await sql<LaneKey>`${PREPARED}
+    select environment_id as "environmentId", webhook_id as "webhookId" from lanes
+     where environment_id = ${environmentId} and webhook_id between ${firstWebhookId} and ${lastWebhookId}
+       and ${hasWork(nowMs, probeWaitMsMax)}`.execute(database);
+  return rows;
+}
+
+type ClaimedRow = LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>;
+
+/** A condition on a lane: it has something to send now, and no holder. */
+const isDue = (nowMs: number, probeWaitMsMax: number): RawBuilder<boolean> => sql`
+  (${hasWork(nowMs, probeWaitMsMax)} and ${mayStart(nowMs)})`;
+
+/** A condition on a lane: it has something to send now or once its rate allows it, and no holder. */
+const hasWork = (nowMs: number, probeWaitMsMax: number): RawBuilder<boolean> => sql`
+  (not is_paused and last_sequence > cursor_sequence
+   and (lease_until is null or lease_until <= clock_timestamp())
+   and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)}
+        or next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)}))`;
+
+/** A condition on a lane: it does not wait for its rate. */
+const mayStart = (nowMs: number): RawBuilder<boolean> => sql`
+  (next_start_at is null or next_start_at <= ${new Date(nowMs)}
+   or next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})`;
+
+/** The end of a statement with the part `free`: locks its lanes, and takes their leases. */
+const lockedAndClaimed = (nowMs: number): RawBuilder<unknown> => sql`
        order by environment_id, webhook_id
          for no key update of lanes
     )
@@ -115,16 +189,11 @@ export async function claimLanes(
        and ${IS_WEBHOOK_CURRENT}
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
               environments.account_id::float8 as "accountId",
-              lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`.execute(database);
-  const claimed = new Map(rows.map((row) => [nameOf(row), row]));
-  return claims.map(({ lane }) => {
-    const name = nameOf(lane);
-    const row = claimed.get(name);
-    claimed.delete(name);
-    if (!row) return undefined;
-    const { accountId, readFromDay } = row;
-    return { ...snapshotOf(row), ...targetOf(row), accountId, readFromDay };
-  });
+              lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`;
+
+function claimedOf(row: ClaimedRow): ClaimedLane {
+  const { accountId, readFromDay } = row;
+  return { ...snapshotOf(row), ...targetOf(row), accountId, readFromDay };
 }
 
 /** `claimLanes` of one, under the widest settings. */
@@ -189,8 +258,8 @@ export interface UnclaimedLane extends LaneKey {
 
 /**
  * Lanes that should be running and may have missed their wake-up: work without a lease, a lease that has run out, a
- * retry probe that is due, or one so far away that the clock that put it off was wrong. Longest due first, at most
- * `limit` of each.
+ * retry probe that is due, or one so far away that the clock that put it off was wrong. A lane that waits for its rate
+ * is left out. Longest due first, at most `limit` of each.
  */
 export async function listLanesToWake(
   database: DatabaseOrTransaction,
@@ -201,7 +270,7 @@ export async function listLanesToWake(
   const columns = sql`environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing`;
   const { rows } = await sql<UnclaimedLane>`${PREPARED}
     (select ${columns} from lanes
-      where wake_at <= ${new Date(nowMs)}
+      where wake_at <= ${new Date(nowMs)} and ${mayStart(nowMs)}
       order by wake_at limit ${limit})
     union all
     (select ${columns} from lanes

@@ -3,7 +3,7 @@ import type { EventClaim, EventKey } from '@sluice/domain/state/loaded-state';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import { inTenantParts, withReasons } from '../connection/tenant-statements.ts';
+import { inTenantParts, isDistributed, withReasons } from '../connection/tenant-statements.ts';
 
 /**
  * Takes event ids for this transaction without a look whether they were taken: 6 µs of Postgres' CPU an id less than
@@ -40,8 +40,8 @@ export async function claimEventIds(
   claims: readonly EventClaim[],
 ): Promise<EventKey[]> {
   if (claims.length === 0) return [];
-  const reasons = await withReasons(transaction);
-  return inTenantParts(transaction, [claims], async (part) => {
+  const isOnNodes = await isDistributed(transaction);
+  const taken = await inTenantParts(transaction, [claims], async (part) => {
     const { rows } = await sql<EventKey>`${PREPARED}
       with offered (environment_id, event_id, received_at, envelope_number, source) as materialized (
         select ${columnsOf(part.only(claims))}
@@ -50,17 +50,27 @@ export async function claimEventIds(
           select from event_ids e
            where e.environment_id = o.environment_id and e.event_id = o.event_id and ${part.isOf('e')} limit 1
         ) as there
-      ), claimed as (
-        insert into event_ids (environment_id, event_id, received_at, envelope_number, source)
-        select environment_id, event_id, received_at, envelope_number, source from offered
-         where (environment_id, event_id) not in (select environment_id, event_id from taken)
-        ${reasons}
       )
+      ${isOnNodes ? sql`` : insertTheRest}
       select environment_id as "environmentId", event_id as "eventId" from taken`.execute(
       transaction,
     );
     return rows;
   });
+  // An insert beside the look would be sent to every node, and fail while any node is away.
+  if (isOnNodes) await takeEventIds(transaction, without(claims, taken));
+  return taken;
+}
+
+const insertTheRest = sql`, claimed as (
+        insert into event_ids (environment_id, event_id, received_at, envelope_number, source)
+        select environment_id, event_id, received_at, envelope_number, source from offered
+         where (environment_id, event_id) not in (select environment_id, event_id from taken)
+      )`;
+
+function without(claims: readonly EventClaim[], taken: readonly EventKey[]): EventClaim[] {
+  const keys = new Set(taken.map(({ environmentId, eventId }) => `${environmentId} ${eventId}`));
+  return claims.filter(({ environmentId, eventId }) => !keys.has(`${environmentId} ${eventId}`));
 }
 
 /** In the one order in which all take ids, so that there is no deadlock. */

@@ -45,7 +45,7 @@ export interface IngestionIssuePage {
 
 /**
  * By the primary key (environment_id, day, code, source, field), read backwards. The filters apply to the rows that
- * were read. A workspace has at most a few hundred rows a day.
+ * were read. A workspace has some thousand rows a day at most (`issue-field-bounds.ts`).
  */
 export async function listIngestionIssues(
   database: DatabaseOrTransaction,

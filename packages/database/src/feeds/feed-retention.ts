@@ -8,7 +8,7 @@
  * Index: the primary keys of `lanes`, `delivery_log` and `feed_chunks`, unless a statement has another in its comment.
  */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
 
 /** All feeds, of all workspaces. A sequential read by design, of an index that has feeds alone (`webhooks_feeds`). */
@@ -22,15 +22,22 @@ export async function listFeedKeys(database: DatabaseOrTransaction): Promise<Lan
 }
 
 /**
- * Measures the next chunk of a feed's log, of at most so many events.
+ * Measures the next chunk of a feed's log, of at most so many events. One worker at a time: two that begin at the same
+ * place and see different ends would count its events twice. The lock is a statement of its own, because the next one
+ * must see the chunks of the holder before.
  *
- * @returns how many it has.
+ * @returns how many it has. 0 if another worker measures this feed.
  */
 export async function measureFeedChunk(
-  database: DatabaseOrTransaction,
+  transaction: Transaction,
   { environmentId, webhookId }: LaneKey,
   countMax: number,
 ): Promise<number> {
+  const { rows: locked } = await sql<{ isMine: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended(${`measure feed ${environmentId} ${webhookId}`}, 0)) as "isMine"`.execute(
+    transaction,
+  );
+  if (!locked[0]?.isMine) return 0;
   const { rows } = await sql<{ count: number }>`
     with measured as (
       select greatest(l.cursor_sequence, coalesce((
@@ -46,7 +53,7 @@ export async function measureFeedChunk(
       select ${environmentId}, ${webhookId}, max(sequence), sum(size), max(appended_at) from next having count(*) > 0
           on conflict (environment_id, webhook_id, through_sequence) do nothing
     )
-    select count(*)::int as count from next`.execute(database);
+    select count(*)::int as count from next`.execute(transaction);
   return rows[0]?.count ?? 0;
 }
 

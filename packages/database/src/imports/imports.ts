@@ -151,6 +151,12 @@ export async function listImports(
   return rows.map(fromStored);
 }
 
+/** An import that a worker holds from now on. */
+export interface ClaimedImport extends ImportRow {
+  /** Of its workspace. Read by the claim itself: a second statement that failed would leave the import without a worker. */
+  readonly accountId: number;
+}
+
 /** The import that a worker wants next. */
 export interface WantedImport {
   /**
@@ -158,22 +164,25 @@ export interface WantedImport {
    * many imports of a few workspaces would go before the first of a new one.
    */
   readonly servedEnvironmentIds?: readonly number[];
-  /** Only one whose file is here. */
-  readonly isStored?: boolean;
+  /** Of an account that is not one of these. */
+  readonly withoutAccountIds?: readonly number[];
+  /** Only one whose file is here, or only one whose file is to be fetched from its URL. Absent: any. */
+  readonly file?: 'here' | 'remote';
 }
 
 /**
  * Takes the lease of the next import that has work for a worker and no holder: the oldest of the workspace that had its
  * turn longest ago. Imports whose file is being sent to us have no such work: the API works on them. One at a time for
  * each workspace, so that many files of one do not take the turns of the others: a fetch may take hours, and a worker
- * has few turns. So claims are made one at a time. An import that waits, for capacity or with a lease without a holder
+ * has few turns. So claims are made one at a time. Fetches have turns of their own, so a fetch keeps no file that is here
+ * waiting; and a file is fetched once all earlier ones of its workspace are imported. An import that waits, for capacity or with a lease without a holder
  * (`ImportStep.isWaiting`), lets imports pass whose files take capacity. By `imports_unfinished`.
  */
 export async function claimImport(
   database: Database,
   leaseMs: number,
   wanted: WantedImport = {},
-): Promise<ImportRow | undefined> {
+): Promise<ClaimedImport | undefined> {
   return database.transaction().execute(async (transaction) => {
     // A statement of its own: the next one must see the claims that were made meanwhile.
     await sql`select pg_advisory_xact_lock(hashtext('claim import'))`.execute(transaction);
@@ -184,20 +193,32 @@ export async function claimImport(
 async function claimNext(
   transaction: Transaction,
   leaseMs: number,
-  { servedEnvironmentIds = [], isStored = false }: WantedImport,
-): Promise<ImportRow | undefined> {
-  const { rows } = await sql<StoredImport>`
+  { servedEnvironmentIds = [], withoutAccountIds = [], file }: WantedImport,
+): Promise<ClaimedImport | undefined> {
+  const { rows } = await sql<StoredImport & { accountId: string }>`
     with waiting as (
-      select environment_id, import_id from imports
+      select environment_id, import_id,
+             (select account_id from environments where environments.environment_id = imports.environment_id) as account_id
+      from imports
       where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
-        and (state <> 'preprocessing' or (data_file_url is not null and not ${isStored}::boolean))
+        and ((state <> 'preprocessing' and ${file !== 'remote'}::boolean)
+          or (state = 'preprocessing' and data_file_url is not null and ${file !== 'here'}::boolean))
         and ${IS_OF_OPEN_WORKSPACE}
+        and not exists (
+          select from environments
+          where environments.environment_id = imports.environment_id
+            and account_id = any(${withoutAccountIds}::bigint[]))
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
             and (held.held_until >= clock_timestamp()
               or (held.lease_until >= clock_timestamp() and held.lease_until <> 'infinity'))
-            and not held.waits_for_room)
+            and not held.waits_for_room
+            and not (held.state = 'preprocessing' and ${file === 'here'}::boolean))
+        and not (${file === 'remote'}::boolean and exists (
+          select from imports begun
+          where begun.environment_id = imports.environment_id and begun.${IS_IMPORT_UNFINISHED}
+            and begun.state <> 'preprocessing' and begun.import_id < imports.import_id))
         and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
       order by coalesce(array_position(${servedEnvironmentIds}::int[], environment_id), 0),
                created_at, environment_id, import_id
@@ -206,8 +227,9 @@ async function claimNext(
     )
     update imports i set fencing = i.fencing + 1, waits_for_room = false, ${heldFor(leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
-    returning ${COLUMNS_OF_I}`.execute(transaction);
-  return firstImport(rows);
+    returning ${COLUMNS_OF_I}, w.account_id as "accountId"`.execute(transaction);
+  const [row] = rows;
+  return row && { ...fromStored(row), accountId: Number(row.accountId) };
 }
 
 const COLUMNS_OF_I = sql`
@@ -317,8 +339,7 @@ export async function failAbandonedUploads(
  * Ends imports that are older than this age and have no worker: they will never end by themselves, and hold their
  * bytes. By `imports_unfinished`.
  *
- * One whose batch is in progress though its lease is over is left for the next look: every worker comes by here before
- * it takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come
+ * One whose batch is in progress though its lease is over is left for the next look: all workers come by here. An import that is taken up meanwhile has a lease and stays, so no piece can come
  * after the bytes are deleted.
  */
 export async function failStuckImports(

@@ -145,6 +145,22 @@ export async function listDeliverySteps(
   return rows;
 }
 
+/** The attempts of each webhook since a time; one without attempts is left out. By the primary key. */
+export async function sumAttempts(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  webhookIds: readonly number[],
+  sinceMs: number,
+): Promise<{ webhookId: number; delivered: number; failed: number }[]> {
+  const { rows } = await sql<{ webhookId: number; delivered: number; failed: number }>`
+    select webhook_id as "webhookId", sum(delivered)::float8 as delivered, sum(failed)::float8 as failed
+      from delivery_minutes
+     where environment_id = ${environmentId} and webhook_id = any(${webhookIds}::int[])
+       and minute >= ${new Date(sinceMs)}
+     group by 1`.execute(database);
+  return rows;
+}
+
 /** The webhooks with the most attempts in the range. By the primary key. */
 export async function listBusyWebhooks(
   database: DatabaseOrTransaction,

@@ -107,7 +107,8 @@ export async function listDepartedWorkers(
 
 /**
  * Ends the leases of the lanes that dead processes held. Reads all lanes, in the order of their key: an index of their
- * holders would be written with each claim, and this runs once for a process that was killed.
+ * holders would be written with each claim, and this runs once for a process that was killed. One that has come back
+ * since it was listed keeps its leases.
  *
  * @returns how many lanes.
  */
@@ -119,6 +120,7 @@ export async function releaseLanesOf(
     with held as (
       select environment_id, webhook_id from lanes
        where holder_process_id = any(${processIds}::int[]) and lease_until > clock_timestamp()
+         and not exists (select from worker_processes where process_id = holder_process_id and not ${IS_DEPARTED})
        order by environment_id, webhook_id
          for no key update
     )
@@ -128,12 +130,13 @@ export async function releaseLanesOf(
   return rows.length;
 }
 
-/** Whose work has been taken up. */
+/** Whose work has been taken up. One that has come back stays: its row is needed when it dies. */
 export async function forgetWorkers(
   database: DatabaseOrTransaction,
   processIds: readonly number[],
 ): Promise<void> {
-  await sql`delete from worker_processes where process_id = any(${processIds}::int[])`.execute(
+  await sql`
+    delete from worker_processes where process_id = any(${processIds}::int[]) and ${IS_DEPARTED}`.execute(
     database,
   );
 }

@@ -1,8 +1,9 @@
 /**
- * Identifiers of people who were deleted, for 30 days. They are free: this is only looked at for calls that waited in the
- * disk buffer of an intake (`domain/src/state/replayed-calls.ts`).
+ * Identifiers of people who were deleted or suppressed, for 30 days. Only late calls look at them, which waited in the
+ * disk buffer of an intake or in the dead-letter table (`domain/src/state/replayed-calls.ts`).
  */
 import type { DeletedIdentifier, IdentifierKey } from '@sluice/domain/state/loaded-state';
+import { deletedKeysOf } from '@sluice/domain/state/replayed-calls';
 import { sql } from 'kysely';
 import { integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
@@ -11,9 +12,10 @@ import { inTenantParts } from '../connection/tenant-statements.ts';
 /** The given identifiers that a deleted person had. By the primary key. */
 export async function listDeletedIdentifiers(
   database: DatabaseOrTransaction,
-  keys: readonly IdentifierKey[],
+  identifiers: readonly IdentifierKey[],
 ): Promise<DeletedIdentifier[]> {
-  if (keys.length === 0) return [];
+  if (identifiers.length === 0) return [];
+  const keys = deletedKeysOf(identifiers);
   const rows = await inTenantParts(database, [keys], async (part) => {
     const own = part.only(keys);
     const found = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`

@@ -109,17 +109,18 @@ export async function writeObjects(
   { inserted, updated, deleted }: RowChanges<ObjectRow, ObjectKey>,
 ): Promise<void> {
   if (deleted.length > 0) {
-    await forTenantParts(transaction, [deleted], (part) =>
-      sql`
-        with gone as materialized (select * from ${keyRows(part.only(deleted))}),
-        deleted_relationships as (
-          delete from relationships r using gone k
+    await forTenantParts(transaction, [deleted], (part) => {
+      // Each has the keys: Citus would send a list that they share to every node, also to one that is away.
+      const gone = keyRows(part.only(deleted));
+      return sql`
+        with deleted_relationships as (
+          delete from relationships r using ${gone}
           where r.environment_id = k.environment_id and r.object_number = k.object_number and ${part.isOf('r')})
-        delete from objects o using gone k
+        delete from objects o using ${gone}
         where o.environment_id = k.environment_id and o.object_number = k.object_number and ${part.isOf('o')}`.execute(
         transaction,
-      ),
-    );
+      );
+    });
   }
   if (inserted.length > 0) {
     await sql`

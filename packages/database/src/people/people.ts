@@ -138,26 +138,27 @@ export async function deletePeople(
   keys: readonly PersonKey[],
 ): Promise<void> {
   if (keys.length === 0) return;
-  await forTenantParts(transaction, [keys], (part) =>
-    sql`
-      with gone as materialized (select * from ${keyRows(part.only(keys))}),
-      deleted_devices as (
-        delete from devices d using gone k
+  await forTenantParts(transaction, [keys], (part) => {
+    // Each has the keys: Citus would send a list that they share to every node, also to one that is away.
+    const gone = keyRows(part.only(keys));
+    return sql`
+      with deleted_devices as (
+        delete from devices d using ${gone}
         where d.environment_id = k.environment_id and d.person_id = k.person_id and ${part.isOf('d')}),
       deleted_relationships as (
-        delete from relationships r using gone k
+        delete from relationships r using ${gone}
         where r.environment_id = k.environment_id and r.person_id = k.person_id and ${part.isOf('r')}),
       deleted_members as (
-        delete from segment_members m using gone k
+        delete from segment_members m using ${gone}
         where m.environment_id = k.environment_id and m.person_id = k.person_id and ${part.isOf('m')}),
       freed_messages as (
-        update message_deliveries m set person_id = null from gone k
+        update message_deliveries m set person_id = null from ${gone}
         where m.environment_id = k.environment_id and m.person_id = k.person_id and ${part.isOf('m')})
-      delete from people p using gone k
+      delete from people p using ${gone}
       where p.environment_id = k.environment_id and p.person_id = k.person_id and ${part.isOf('p')}`.execute(
       transaction,
-    ),
-  );
+    );
+  });
   if (await isDistributed(transaction)) await countPeople(transaction, keys, -1);
 }
 
@@ -197,22 +198,23 @@ export async function movePeople(
 ): Promise<void> {
   if (moves.length === 0) return;
   const oldest = new Date(Math.min(...moves.map((move) => move.sinceMs)));
-  await forTenantParts(transaction, [moves], (part) =>
-    sql`
-      with moves as materialized (select * from ${moveRows(part.only(moves))}),
-      moved_identifiers as (
-        update person_identifiers i set person_id = m.to_person_id from moves m
+  await forTenantParts(transaction, [moves], (part) => {
+    // As in `deletePeople`.
+    const own = moveRows(part.only(moves));
+    return sql`
+      with moved_identifiers as (
+        update person_identifiers i set person_id = m.to_person_id from ${own}
         where i.environment_id = m.environment_id and i.person_id = m.from_person_id and ${part.isOf('i')}
       ), moved_messages as (
-        update message_deliveries d set person_id = m.to_person_id from moves m
+        update message_deliveries d set person_id = m.to_person_id from ${own}
         where d.environment_id = m.environment_id and d.person_id = m.from_person_id and ${part.isOf('d')}
       )
-      update events e set person_id = m.to_person_id from moves m
+      update events e set person_id = m.to_person_id from ${own}
       where e.environment_id = m.environment_id and e.person_id = m.from_person_id and ${part.isOf('e')}
         and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(
       transaction,
-    ),
-  );
+    );
+  });
 }
 
 const moveRows = (moves: readonly PersonMove[]) => sql`

@@ -3,7 +3,7 @@ import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { svcId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
-import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { inTenantParts, type TenantPart } from '../connection/tenant-statements.ts';
 
 /** A name as a key of operations (`domain/src/operations/operation-keys.ts`). */
@@ -55,7 +55,7 @@ async function listNamesOfPart(
     messageDeliveries,
   }: Pick<StateNeeds, 'identifiers' | 'people' | 'messageDeliveries'>,
 ): Promise<NameRow[]> {
-  const { rows } = await sql<NameRow>`
+  const { rows } = await sql<NameRow>`${PREPARED}
     with named as (
       select i.environment_id, i.person_id
         from unnest(

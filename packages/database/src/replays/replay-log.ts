@@ -71,19 +71,51 @@ export interface LogRange {
   readonly throughSequence: number;
 }
 
-/** How many match, of the first `scanLimit` rows; `isComplete` if that was all. */
+export interface MatchCount {
+  readonly count: number;
+  /** False if the scan ended before the range did. */
+  readonly isComplete: boolean;
+  /** Times at which the first and the last one were logged; null without a match. */
+  readonly firstAt: Date | null;
+  readonly lastAt: Date | null;
+  readonly countsByType: Readonly<Record<string, number>>;
+}
+
+/** The matches among the first `scanLimit` rows of the range, in one statement by the primary key. */
 export async function countMatching(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   criteria: ReplaySearch,
   range: LogRange,
   scanLimit: number,
-): Promise<{ readonly count: number; readonly isComplete: boolean }> {
-  const { rows } = await sql<{ count: string; examined: string }>`
-    select count(*) filter (where ${matching(lane, criteria)}) as count, count(*) as examined
-      from (${examinedRows(lane, range, scanLimit)}) log`.execute(database);
-  const [row] = rows;
-  return { count: Number(row?.count), isComplete: Number(row?.examined) < scanLimit };
+): Promise<MatchCount> {
+  const { rows } = await sql<{
+    eventType: string;
+    count: string;
+    examined: string;
+    firstAt: Date | null;
+    lastAt: Date | null;
+  }>`
+    select event_type as "eventType", count(*) filter (where is_match) as count, count(*) as examined,
+           min(appended_at) filter (where is_match) as "firstAt", max(appended_at) filter (where is_match) as "lastAt"
+      from (
+        select event_type, appended_at, ${matching(lane, criteria)} as is_match
+          from (${examinedRows(lane, range, scanLimit)}) log
+      ) judged
+     group by event_type order by event_type`.execute(database);
+  const sum = (counts: readonly string[]) =>
+    counts.reduce((total, each) => total + Number(each), 0);
+  const matched = rows.filter(({ count }) => count !== '0');
+  const atMs = matched.flatMap(({ firstAt, lastAt }) => [Number(firstAt), Number(lastAt)]);
+  return {
+    count: sum(rows.map(({ count }) => count)),
+    isComplete: sum(rows.map(({ examined }) => examined)) < scanLimit,
+    firstAt: atMs.length === 0 ? null : new Date(Math.min(...atMs)),
+    lastAt: atMs.length === 0 ? null : new Date(Math.max(...atMs)),
+    countsByType: Object.fromEntries(
+      matched.map(({ eventType, count }) => [eventType, Number(count)]),
+    ),
+  };
 }
 
 export interface ReplayKey extends LaneKey {

@@ -12,6 +12,7 @@ import type { LaneKey } from '../delivery/lanes.ts';
 import {
   countMatching,
   findSequenceBefore,
+  type MatchCount,
   type ReplayCriteria,
   type ReplaySearch,
 } from './replay-log.ts';
@@ -27,7 +28,7 @@ export interface ReplayRequest {
 }
 
 export type ReplayPlan =
-  | { readonly outcome: 'counted'; readonly count: number; readonly isComplete: boolean }
+  | ({ readonly outcome: 'counted' } & MatchCount)
   | { readonly outcome: 'not_found' };
 
 export type ReplayStart =

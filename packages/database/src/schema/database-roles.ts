@@ -38,7 +38,7 @@ const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
   sluice_intake: {
     ...OF_EVERY_PROCESS,
     accounts: 'select (account_id, status)',
-    api_credentials: `select (environment_id, credential_id, kind, site_id, secret_hash, revoked_at, expires_at, is_test), update (is_test)`,
+    api_credentials: `select (account_id, environment_id, credential_id, kind, site_id, secret_hash, revoked_at, expires_at, is_test, last_used_at), update (is_test, last_used_at)`,
     // Not the key that its webhooks are signed with.
     environments: 'select (environment_id, account_id, phone_identifies, deleted_at)',
     event_type_sets: READ,

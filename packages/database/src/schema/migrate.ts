@@ -78,6 +78,8 @@ import { providerSessions } from '../migrations/0068_provider_sessions.ts';
 import { archivedEventTypes } from '../migrations/0069_archived_event_types.ts';
 import { deviceLogins } from '../migrations/0070_device_logins.ts';
 import { secretsByKey } from '../migrations/0071_secrets_by_key.ts';
+import { auditLogsBySession } from '../migrations/0072_audit_logs_by_session.ts';
+import { signInBrowsers } from '../migrations/0073_sign_in_browsers.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -164,6 +166,8 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0069_archived_event_types': archivedEventTypes,
   '0070_device_logins': deviceLogins,
   '0071_secrets_by_key': secretsByKey,
+  '0072_audit_logs_by_session': auditLogsBySession,
+  '0073_sign_in_browsers': signInBrowsers,
 };
 
 /**

@@ -79,6 +79,8 @@ export const MIGRATION_NAMES = [
   '0069_archived_event_types',
   '0070_device_logins',
   '0071_secrets_by_key',
+  '0072_audit_logs_by_session',
+  '0073_sign_in_browsers',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

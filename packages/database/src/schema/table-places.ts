@@ -13,12 +13,18 @@ export type TenantColumn = 'environment_id' | 'account_id';
 export type TablePlace =
   /** Its rows are on the nodes; all rows of one workspace are together. */
   | { readonly kind: 'distributed'; readonly tenantColumn: 'environment_id' }
-  /** `tenantColumn` is absent if the rows are the installation's, or define the tenants. */
-  | { readonly kind: 'coordinator'; readonly tenantColumn?: TenantColumn };
+  /** `tenantColumn` is absent if the rows are the installation's, or define the tenants and their callers. */
+  | {
+      readonly kind: 'coordinator';
+      readonly tenantColumn?: TenantColumn;
+      /** Owner of a row whose keys are unique over the installation. Statements name it too. */
+      readonly ownerColumn?: TenantColumn;
+    };
 
 const DISTRIBUTED: TablePlace = { kind: 'distributed', tenantColumn: 'environment_id' };
 const OF_WORKSPACE: TablePlace = { kind: 'coordinator', tenantColumn: 'environment_id' };
 const OF_ACCOUNT: TablePlace = { kind: 'coordinator', tenantColumn: 'account_id' };
+const OF_OWNER: TablePlace = { kind: 'coordinator', ownerColumn: 'account_id' };
 const OF_INSTALLATION: TablePlace = { kind: 'coordinator' };
 
 /** Every table except Kysely's own, the queues' tables, and partitions. */
@@ -88,17 +94,17 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   inbox_preview_days: OF_ACCOUNT,
 
   // The tenants and their callers: e-mail addresses, workspace ids and secrets are unique over the installation.
-  accounts: OF_INSTALLATION,
-  environments: OF_INSTALLATION,
-  users: OF_INSTALLATION,
-  memberships: OF_INSTALLATION,
-  identity_provider_domains: OF_INSTALLATION,
-  device_logins: OF_INSTALLATION,
-  service_accounts: OF_INSTALLATION,
-  account_products: OF_INSTALLATION,
-  api_credentials: OF_INSTALLATION,
+  accounts: OF_OWNER,
+  environments: OF_OWNER,
+  users: OF_OWNER,
+  memberships: OF_OWNER,
+  identity_provider_domains: OF_OWNER,
+  device_logins: OF_OWNER,
+  service_accounts: OF_OWNER,
+  account_products: OF_OWNER,
+  api_credentials: OF_OWNER,
   partners: OF_INSTALLATION,
-  vendor_customers: OF_INSTALLATION,
+  vendor_customers: OF_OWNER,
 
   // Rows without a tenant: a row a thousand events, a row a change, a row a process, and the gate of merges.
   envelopes: OF_INSTALLATION,
@@ -118,4 +124,13 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
 /** In the order in which they are distributed. */
 export const DISTRIBUTED_TABLES: readonly string[] = Object.entries(TABLE_PLACES).flatMap(
   ([table, { kind }]) => (kind === 'distributed' ? [table] : []),
+);
+
+/** Column that each statement about a table of tenants names. */
+export const TENANT_COLUMNS: ReadonlyMap<string, TenantColumn> = new Map(
+  Object.entries(TABLE_PLACES).flatMap(([table, place]) => {
+    const column =
+      place.tenantColumn ?? (place.kind === 'coordinator' ? place.ownerColumn : undefined);
+    return column === undefined ? [] : [[table, column] as const];
+  }),
 );

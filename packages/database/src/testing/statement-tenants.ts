@@ -2,12 +2,20 @@
  * Tables of tenants that a statement touches without naming their tenant. For tests: a statement that forgets the
  * tenant's column reads or changes rows of others, and a test with one workspace would not notice.
  *
- * A reference to a table counts as bound if a condition of its own query (`where`, `on`, `using`, the columns of an
- * `insert`) compares its tenant's column with anything that is not just another such table: a parameter, a value of an
- * outer query, of a common table expression or of a list. It reads enough of SQL for the statements of this package;
- * it is no proof.
+ * A reference to a table counts as bound if each of its rows satisfies a comparison (`where`, `on`, `using`, the columns
+ * of an `insert`) of its tenant's column with anything that is not just another such table: a parameter, a value of an
+ * outer query, of a common table expression or of a list. A condition of an outer join binds only the side that may be
+ * absent. It reads enough of SQL for the statements of this package; it is no proof.
  */
 import { readTokens, type SqlToken } from './sql-tokens.ts';
+import {
+  aliasesOf,
+  beginsQuery,
+  isGroup,
+  NO_CONDITION,
+  readCondition,
+  type Condition,
+} from './statement-conditions.ts';
 
 /** Table → its tenant's columns, any of which names the tenant. */
 export type TenantColumns = ReadonlyMap<string, readonly string[]>;
@@ -18,8 +26,6 @@ interface Reference {
   /** Undefined: a function, a query, a common table expression. */
   readonly table: string | undefined;
   readonly columns: readonly string[];
-  /** The target of an `insert`: no condition is about it. */
-  readonly isInserted: boolean;
 }
 
 /** @returns the names of the tables, once for each reference that is not bound. */
@@ -29,11 +35,6 @@ export function findUnboundTables(text: string, tenantColumns: TenantColumns): s
   return unbound;
 }
 
-const isGroup = (token: SqlToken | undefined): token is readonly SqlToken[] => Array.isArray(token);
-const beginsQuery = (group: readonly SqlToken[]): boolean =>
-  ['select', 'with', 'values', 'insert', 'update', 'delete'].includes(group[0] as string) ||
-  (isGroup(group[0]) && beginsQuery(group[0]));
-
 const CLAUSES = new Set([
   'select', 'from', 'where', 'set', 'values', 'on', 'using', 'returning', 'group', 'order', 'limit', 'having', 'window',
   'offset', 'for', 'join', 'into', 'update', 'delete', 'insert', 'when', 'then',
@@ -42,7 +43,15 @@ const SET_OPERATIONS = new Set(['union', 'except', 'intersect']);
 const NO_ALIAS = new Set([
   ...CLAUSES, 'left', 'right', 'inner', 'full', 'cross', 'natural', 'lateral', 'as', 'do', 'tablesample', 'with',
 ]); // prettier-ignore
-const COMPARISONS = new Set(['=', 'in']);
+const JOINS = new Set(['left', 'right', 'inner', 'cross', 'full']);
+
+type JoinKind = 'inner' | 'left' | 'right' | 'full';
+
+interface JoinedCondition {
+  readonly tokens: readonly SqlToken[];
+  /** Aliases that it can bind; all of them if absent. */
+  readonly binds?: ReadonlySet<string>;
+}
 
 function readQuery(
   tokens: readonly SqlToken[],
@@ -55,8 +64,11 @@ function readQuery(
   if (tokens[0] === 'with') {
     start = 1;
     while (start < tokens.length) {
+      const isRecursive = tokens[1] === 'recursive';
       if (tokens[start] === 'recursive') start++;
-      names.add(tokens[start] as string);
+      const name = tokens[start] as string;
+      // Its own query reads the table of this name.
+      if (isRecursive) names.add(name);
       start++;
       while (
         start < tokens.length &&
@@ -64,6 +76,7 @@ function readQuery(
       )
         start++;
       readQuery((tokens[start] ?? []) as SqlToken[], tenantColumns, names, unbound);
+      names.add(name);
       start++;
       if (tokens[start] !== ',') break;
       start++;
@@ -73,7 +86,7 @@ function readQuery(
   for (let at = start; at <= tokens.length; at++) {
     const token = tokens[at];
     if (at < tokens.length && !(typeof token === 'string' && SET_OPERATIONS.has(token))) continue;
-    let part = tokens.slice(from, at).filter((each) => each !== 'all' || from === start);
+    let part = tokens.slice(tokens[from] === 'all' ? from + 1 : from, at);
     if (part.length === 1 && isGroup(part[0])) part = [...part[0]];
     if (part[0] === 'with') readQuery(part, tenantColumns, names, unbound);
     else new QueryScope(part, tenantColumns, names, unbound).read();
@@ -87,11 +100,17 @@ class QueryScope {
   readonly #names: ReadonlySet<string>;
   readonly #unbound: string[];
   readonly #references: Reference[] = [];
-  readonly #conditions: SqlToken[][] = [];
-  readonly #usings: { readonly columns: readonly SqlToken[]; readonly count: number }[] = [];
-  /** Aliases whose tenant is known. `''` stands for the only table without a qualifier. */
+  readonly #conditions: JoinedCondition[] = [];
+  readonly #usings: {
+    readonly columns: readonly SqlToken[];
+    readonly joined: readonly Reference[];
+    readonly join: JoinKind;
+  }[] = [];
+  /** References before it are not of the item of `from` that is read: the target of an `update`, or behind a comma. */
+  #itemStart = 0;
+  /** Aliases whose tenant is known. */
   readonly #bound = new Set<string>();
-  readonly #edges: (readonly [string, string])[] = [];
+  #join: JoinKind = 'inner';
 
   constructor(
     tokens: readonly SqlToken[],
@@ -107,14 +126,25 @@ class QueryScope {
 
   read(): void {
     this.#readClauses();
-    for (const { columns, count } of this.#usings) this.#joinUsing(columns, count);
-    for (const condition of this.#conditions) this.#readCondition(condition);
-    for (let isChanged = true; isChanged;) {
-      isChanged = false;
-      for (const [one, other] of this.#edges) {
-        if (this.#bound.has(one) === this.#bound.has(other)) continue;
-        this.#bound.add(one).add(other);
-        isChanged = true;
+    const own = {
+      tenantAt: (list: readonly SqlToken[], at: number) => this.#tenantAt(list, at),
+      tableAt: (list: readonly SqlToken[], at: number) => this.#tableAt(list, at),
+    };
+    const conditions = [
+      ...this.#usings.map(({ columns, joined, join }) => ({
+        condition: readUsing(columns, joined),
+        binds: boundBy(join, joined),
+      })),
+      ...this.#conditions.map(({ tokens, binds }) => ({
+        condition: readCondition(tokens, own),
+        binds,
+      })),
+    ];
+    for (let count = -1; count !== this.#bound.size;) {
+      count = this.#bound.size;
+      for (const { condition, binds } of conditions) {
+        const found = [...aliasesOf(condition, this.#bound)];
+        for (const alias of found) if (binds?.has(alias) ?? true) this.#bound.add(alias);
       }
     }
     for (const { alias, table } of this.#references)
@@ -125,29 +155,50 @@ class QueryScope {
     const tokens = this.#tokens;
     let clause = '';
     let condition: SqlToken[] | undefined;
+    let caseDepth = 0;
+    let isAfterConflict = false;
     for (let at = 0; at < tokens.length; at++) {
       const token = tokens[at] as SqlToken;
-      if (typeof token === 'string' && CLAUSES.has(token) && tokens[at - 1] !== '.') {
+      if (token === 'case') caseDepth++;
+      if (token === 'end' && caseDepth > 0) caseDepth--;
+      if (
+        typeof token === 'string' &&
+        CLAUSES.has(token) &&
+        tokens[at - 1] !== '.' &&
+        // `is distinct from` is no clause.
+        !(token === 'from' && tokens[at - 1] === 'distinct') &&
+        caseDepth === 0
+      ) {
         const previous = clause;
         clause = token;
         condition = undefined;
         if (token === 'using') {
           const next = tokens[at + 1];
           if (isGroup(next) && !beginsQuery(next)) {
-            this.#usings.push({ columns: next, count: this.#references.length });
+            const joined = this.#references.slice(this.#itemStart);
+            this.#usings.push({ columns: next, joined, join: this.#join });
             at++;
             clause = 'from';
-          } else at = this.#readReference(at + 1) - 1;
-        } else if (token === 'on' && tokens[at + 1] === 'conflict') clause = 'conflict';
-        else if (token === 'where' || token === 'on' || token === 'having') {
+          } else at = this.#readItem(at + 1) - 1;
+        } else if (token === 'on' && tokens[at + 1] === 'conflict') {
+          clause = 'conflict';
+          isAfterConflict = true;
+        } else if (token === 'where' || token === 'on' || token === 'having') {
           condition = [];
-          this.#conditions.push(condition);
+          const binds =
+            token === 'on'
+              ? boundBy(this.#join, this.#references.slice(this.#itemStart))
+              : undefined;
+          // It is about the row in the way of an insert.
+          if (!isAfterConflict)
+            this.#conditions.push({ tokens: condition, ...(binds && { binds }) });
         } else if (token === 'update' && ['do', 'for', 'key'].includes(tokens[at - 1] as string))
           clause = previous;
-        else if (token === 'from' && previous === 'select' && this.#isDistinctFrom(at))
-          clause = previous;
-        else if (['from', 'join', 'update', 'into'].includes(token))
-          at = this.#readReference(at + 1, token === 'into') - 1;
+        else if (token === 'join') {
+          this.#join = this.#joinBefore(at);
+          at = this.#readReference(at + 1) - 1;
+        } else if (token === 'into') at = this.#readReference(at + 1, true) - 1;
+        else if (token === 'from' || token === 'update') at = this.#readItem(at + 1) - 1;
         else if (token === 'for') clause = 'for';
         continue;
       }
@@ -155,7 +206,8 @@ class QueryScope {
         // A join ends the condition of the one before.
         if (
           typeof token === 'string' &&
-          ['left', 'right', 'inner', 'cross', 'full'].includes(token) &&
+          JOINS.has(token) &&
+          caseDepth === 0 &&
           !isGroup(tokens[at + 1])
         ) {
           condition = undefined;
@@ -163,24 +215,33 @@ class QueryScope {
         } else if (token === ',' && clause === 'on') {
           condition = undefined;
           clause = 'from';
-          at = this.#readReference(at + 1) - 1;
+          at = this.#readItem(at + 1) - 1;
         } else condition.push(token);
       } else if (token === ',' && (clause === 'from' || clause === 'join')) {
-        at = this.#readReference(at + 1) - 1;
+        at = this.#readItem(at + 1) - 1;
         continue;
       }
       if (isGroup(token)) this.#readGroup(token);
     }
   }
 
-  /** `is distinct from` is no clause. */
-  readonly #isDistinctFrom = (at: number): boolean => this.#tokens[at - 1] === 'distinct';
+  #joinBefore(at: number): JoinKind {
+    const word = this.#tokens[at - (this.#tokens[at - 1] === 'outer' ? 2 : 1)];
+    return word === 'left' || word === 'right' || word === 'full' ? word : 'inner';
+  }
 
   #readGroup(group: readonly SqlToken[]): void {
     if (beginsQuery(group)) {
       const names = new Set(this.#names);
       readQuery(group, this.#tenantColumns, names, this.#unbound);
     } else for (const token of group) if (isGroup(token)) this.#readGroup(token);
+  }
+
+  /** The first of `from`, or the one behind a comma. */
+  #readItem(start: number): number {
+    this.#itemStart = this.#references.length;
+    this.#join = 'inner';
+    return this.#readReference(start);
   }
 
   /** @returns the place behind the reference and its alias. */
@@ -219,97 +280,64 @@ class QueryScope {
       at++;
       if (isGroup(tokens[at]) && !isInsert) at++;
     }
-    this.#references.push({ alias, table, columns, isInserted: isInsert });
+    if (!isInsert) {
+      this.#references.push({ alias, table, columns });
+      return at;
+    }
     const inserted = tokens[at];
-    if (isInsert && isGroup(inserted)) {
-      if (columns.some((column) => inserted.includes(column))) this.#bound.add(alias);
-      at++;
-    }
-    return at;
+    const names = isGroup(inserted) && !beginsQuery(inserted) ? inserted : [];
+    if (table !== undefined && !columns.some((column) => names.includes(column)))
+      this.#unbound.push(table);
+    return names.length > 0 ? at + 1 : at;
   }
 
-  #joinUsing(joined: readonly SqlToken[], count: number): void {
-    const isOfTenant = joined.some((name) =>
-      ['environment_id', 'account_id'].includes(name as string),
-    );
-    if (!isOfTenant) return;
-    const references = this.#references.slice(0, count);
-    const last = references.at(-1);
-    for (const each of references.slice(0, -1)) {
-      if (last?.table === undefined && each.table !== undefined) this.#bound.add(each.alias);
-      if (each.table === undefined && last?.table !== undefined) this.#bound.add(last.alias);
-      if (each.table !== undefined && last?.table !== undefined)
-        this.#edges.push([each.alias, last.alias]);
-    }
-  }
-
-  #readCondition(tokens: readonly SqlToken[]): void {
-    for (const [at, token] of tokens.entries()) {
-      if (isGroup(token)) {
-        if (beginsQuery(token)) continue;
-        const operator = tokens[at + 1];
-        const other = tokens[at + 2];
-        if ((operator === '=' || operator === 'in') && isGroup(other))
-          this.#compareRows(token, other);
-        else if (operator === 'in' || operator === '=') this.#compareRows(token, []);
-        else if (!(tokens[at - 1] === '=' || tokens[at - 1] === 'in')) this.#readCondition(token);
-        continue;
-      }
-      const mention = this.#mentionAt(tokens, at);
-      if (mention === undefined) continue;
-      const after = tokens[at + 1];
-      if (typeof after === 'string' && COMPARISONS.has(after))
-        this.#compare(mention, this.#mentionFrom(tokens, at + 2));
-      else {
-        const before = at - (tokens[at - 1] === '.' ? 3 : 1);
-        if (tokens[before] === '=') this.#compare(mention, this.#mentionTo(tokens, before - 1));
-      }
-    }
-  }
-
-  #compareRows(one: readonly SqlToken[], other: readonly SqlToken[]): void {
-    const others = splitByComma(other);
-    for (const [place, item] of splitByComma(one).entries()) {
-      const mention = this.#mentionFrom(item, 0);
-      const counterpart = this.#mentionFrom(others[place] ?? [], 0);
-      if (mention !== undefined) this.#compare(mention, counterpart);
-      else if (counterpart !== undefined) this.#compare(counterpart, undefined);
-    }
-  }
-
-  #compare(one: string, other: string | undefined): void {
-    if (other === undefined) this.#bound.add(one);
-    else this.#edges.push([one, other]);
-  }
-
-  #mentionFrom(tokens: readonly SqlToken[], at: number): string | undefined {
-    return this.#mentionAt(tokens, tokens[at + 1] === '.' ? at + 2 : at);
-  }
-
-  #mentionTo(tokens: readonly SqlToken[], at: number): string | undefined {
-    return this.#mentionAt(tokens, at);
-  }
-
-  /** The alias of the tenant's table whose column stands there. */
-  #mentionAt(tokens: readonly SqlToken[], at: number): string | undefined {
+  #tenantAt(tokens: readonly SqlToken[], at: number): string | undefined {
     const name = tokens[at];
     if (typeof name !== 'string') return undefined;
-    const tables = this.#references.filter(({ table, columns }) => table && columns.includes(name));
+    const tables = this.#references.filter(({ columns }) => columns.includes(name));
     if (tokens[at - 1] === '.') {
       const qualifier = tokens[at - 2];
       return tables.find(({ alias }) => alias === qualifier)?.alias;
     }
-    const candidates = tables.filter(({ isInserted }) => !isInserted);
     const isJoined = this.#usings.some(({ columns }) => columns.includes(name));
-    return candidates.length === 1 || isJoined ? candidates[0]?.alias : undefined;
+    return tables.length === 1 || isJoined ? tables[0]?.alias : undefined;
+  }
+
+  #tableAt(tokens: readonly SqlToken[], at: number): string | undefined {
+    if (tokens[at - 1] !== '.') return this.#tenantAt(tokens, at);
+    const qualifier = tokens[at - 2];
+    return this.#references.find(({ alias, table }) => table && alias === qualifier)?.alias;
   }
 }
 
-function splitByComma(tokens: readonly SqlToken[]): SqlToken[][] {
-  const items: SqlToken[][] = [[]];
-  for (const token of tokens) {
-    if (token === ',') items.push([]);
-    else items.at(-1)?.push(token);
-  }
-  return items;
+/** `using`: the last of the tables and lists with the ones before. */
+function readUsing(names: readonly SqlToken[], joined: readonly Reference[]): Condition {
+  const last = joined.at(-1);
+  if (last === undefined) return NO_CONDITION;
+  const isTenant = ({ columns }: Reference): boolean =>
+    columns.some((column) => names.includes(column));
+  const from = (one: Reference, other: Reference): Condition => ({
+    kind: 'from',
+    alias: one.alias,
+    sources: other.table === undefined ? [] : [other.alias],
+  });
+  const of = joined.slice(0, -1).flatMap((each): Condition[] => {
+    if (isTenant(each) && isTenant(last))
+      return [{ kind: 'same', aliases: [each.alias, last.alias] }];
+    if (isTenant(each)) return [from(each, last)];
+    return isTenant(last) ? [from(last, each)] : [];
+  });
+  return { kind: 'all', of };
+}
+
+/**
+ * The condition of an outer join holds only for rows of the side that may be absent.
+ *
+ * @returns the aliases that it can bind; `undefined` if it can bind all of them.
+ */
+function boundBy(join: JoinKind, joined: readonly Reference[]): ReadonlySet<string> | undefined {
+  if (join === 'inner') return undefined;
+  const aliases = joined.map(({ alias }) => alias);
+  if (join === 'left') return new Set(aliases.slice(-1));
+  return new Set(join === 'right' ? aliases.slice(0, -1) : []);
 }

@@ -53,9 +53,12 @@ const created = new Set<TestDatabase>();
 export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await onEachNode(async (client) => {
-    // Postgres itself may look into the template, and waits only 5 s for its own process to leave.
+    // Postgres itself may look into the template, and waits only 5 s for its own process to leave. Its files are copied.
+    // By default each page passes through the WAL: 105 ms of CPU for create and drop instead of 30.
     await untilUnused(() =>
-      client.query(`create database ${name} template ${inject('testTemplateName')}`),
+      client.query(
+        `create database ${name} template ${inject('testTemplateName')} strategy file_copy`,
+      ),
     );
     if (timeZone !== undefined)
       await client.query(`alter database ${name} set timezone = '${timeZone}'`);

@@ -147,19 +147,23 @@ export interface ListedSession {
 const isOf = ({ accountId, userId, credentialId }: SessionOwner) => sql`
   s.account_id = ${accountId} and (s.user_id = ${userId} or s.credential_id = ${credentialId})`;
 
+/** Of a statement whose table of sessions is `s`. Visitors of the demo share its user, so each has only their own session. */
+const isSeenBy = ({ way, sessionId }: Pick<ConsoleSession, 'way' | 'sessionId'>) => sql`
+  (${way}::text <> 'demo' or s.session_id = ${sessionId})`;
+
 /**
- * The open sessions of a user or a token, newest first, 100 at most. Indexes: `console_sessions_by_user`,
+ * The open sessions of the user or the token of a session, newest first, 100 at most. Indexes: `console_sessions_by_user`,
  * `console_sessions_by_credential`.
  */
 export async function listConsoleSessions(
   database: DatabaseOrTransaction,
-  owner: SessionOwner,
+  session: SessionOwner & Pick<ConsoleSession, 'way' | 'sessionId'>,
 ): Promise<ListedSession[]> {
   const { rows } = await sql<ListedSession>`
     select s.session_id::int as "sessionId", s.way, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
            s.ends_at as "endsAt", s.ip_addr as "ipAddr", s.user_agent as "userAgent"
       from console_sessions s
-     where ${isOf(owner)} and ${IS_OPEN}
+     where ${isOf(session)} and ${isSeenBy(session)} and ${IS_OPEN}
      order by s.session_id desc limit 100`.execute(database);
   return rows;
 }

@@ -74,17 +74,20 @@ export interface DeviceDecision {
   /** A workspace of the user, or null. */
   readonly environmentId: number | null;
   readonly isApproved: boolean;
+  /** In which the user decides. */
+  readonly sessionId: number;
 }
 
 /** The first decision stands. @returns false if the code is unknown, over, or decided. */
 export async function decideDeviceLogin(
   database: DatabaseOrTransaction,
   codeHash: Buffer,
-  { accountId, userId, environmentId, isApproved }: DeviceDecision,
+  { accountId, userId, environmentId, isApproved, sessionId }: DeviceDecision,
 ): Promise<boolean> {
   const { rows } = await sql`
     update device_logins
-       set account_id = ${accountId}, user_id = ${userId}, environment_id = ${environmentId}, is_approved = ${isApproved}
+       set account_id = ${accountId}, user_id = ${userId}, environment_id = ${environmentId}, is_approved = ${isApproved},
+           session_id = ${sessionId}
      where code_hash = ${codeHash} and is_approved is null and ${IS_OPEN} returning 1`.execute(
     database,
   );
@@ -118,6 +121,7 @@ interface LockedLogin {
   readonly userId: number | null;
   readonly environmentId: number | null;
   readonly isApproved: boolean | null;
+  readonly sessionId: number | null;
 }
 
 /**
@@ -149,7 +153,7 @@ async function pollIn(
   const lockedAccountId = await lockOwnersOf(transaction, deviceHash);
   const { rows } = await sql<LockedLogin>`
       select client_name as "clientName", interval_seconds as "intervalSeconds", account_id::int as "accountId",
-             user_id as "userId", environment_id as "environmentId", is_approved as "isApproved",
+             user_id as "userId", environment_id as "environmentId", is_approved as "isApproved", session_id::int as "sessionId",
              coalesce(polled_at > now() - make_interval(secs => interval_seconds), false) as "isTooSoon"
         from device_logins where device_hash = ${deviceHash} and ${IS_OPEN} for update`.execute(
     transaction,
@@ -178,7 +182,7 @@ async function pollIn(
     transaction,
     { ...login, accountId, userId },
     newSecrets,
-    { ...call, actor: { type: 'user', userId } },
+    { ...call, actor: { type: 'user', userId }, sessionId: login.sessionId },
     nowMs,
   );
 }

@@ -205,6 +205,32 @@ export async function resetSecondFactor(
   });
 }
 
+/**
+ * Whether a session of the user may have had the secret of this token: the user let its program in, or made or changed the
+ * token, or another token that did. As far back as the audit log goes. Index: `audit_logs_by_object`.
+ */
+export async function isTokenOfUser(
+  database: DatabaseOrTransaction,
+  { accountId, userId }: UserKey,
+  credentialId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    with recursive makers as (
+      select ${credentialId}::bigint as credential_id
+      union
+      select l.credential_id from makers m join audit_logs l
+          on l.account_id = ${accountId} and l.object_type = 'api_credential' and l.object_id = m.credential_id::text
+       where l.credential_id is not null)
+    select from makers m
+     where exists (select from api_credentials c
+                    where c.account_id = ${accountId} and c.credential_id = m.credential_id and c.for_user_id = ${userId})
+        or exists (select from audit_logs l
+                    where l.account_id = ${accountId} and l.object_type = 'api_credential'
+                      and l.object_id = m.credential_id::text and l.user_id = ${userId})
+     limit 1`.execute(database);
+  return rows.length > 0;
+}
+
 async function lockUser(transaction: Transaction, { accountId, userId }: UserKey): Promise<void> {
   await sql`
     select from users where account_id = ${accountId} and user_id = ${userId}

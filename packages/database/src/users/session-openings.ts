@@ -25,6 +25,10 @@ export type SignInCall = Pick<ChangeOrigin, 'ipAddr' | 'userAgent' | 'requestId'
 const DAYS_MAX = 7;
 /** Open at a time by one token: more than a team has browsers that share one. */
 const SESSIONS_OF_TOKEN_MAX = 20;
+/** Open at a time in the demo from one address: more than a class behind one router. */
+const SESSIONS_OF_DEMO_AND_ADDRESS_MAX = 50;
+/** By all its visitors, so that many addresses cannot make the table large. */
+const SESSIONS_OF_DEMO_MAX = 2_000;
 const USER_AGENT_LENGTH_MAX = 512;
 
 export interface NewUserSession {
@@ -79,10 +83,13 @@ export async function openUserSession(
         await activateUser(transaction, accountId, userId, call, nowMs);
       const owner = { accountId, userId, credentialId: null };
       const sessionId = await insertSession(transaction, owner, way, sessionHash, null, call);
+      if (way === 'demo') await endOldestDemoSessions(transaction, owner, call);
       // Each call of the session sees changes that happen beside this transaction.
       if (way === 'code' && user.isEnabled) return 'needs_code';
       if (way === 'code' && user.isRequired) return 'needs_setup';
-      await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, call, nowMs);
+      // All visitors of the demo read its audit log.
+      const shown = way === 'demo' ? { ...call, ipAddr: null, userAgent: null } : call;
+      await recordSignIn(transaction, { ...owner, sessionId, name: user.email }, way, shown, nowMs);
       return 'complete';
     });
   } catch (error) {
@@ -133,6 +140,7 @@ export async function openTokenSession(
       ...call,
       actor: { type: 'service_account', serviceAccountId },
       credentialId,
+      sessionId,
     } as const;
     const change = { objectType: 'console_session', objectName: token.name } as const;
     const audited = auditedSession(owner, 'token');
@@ -171,6 +179,26 @@ async function endOldestSessions(
   return rows.map(({ sessionId }) => sessionId);
 }
 
+/**
+ * Of the same address, so that one visitor cannot end the sessions of others. Under the lock of the user's row. Without
+ * entries in the audit log: the visitors did not end them.
+ */
+async function endOldestDemoSessions(
+  transaction: Transaction,
+  { accountId, userId }: Pick<SessionOwner, 'accountId' | 'userId'>,
+  { ipAddr }: SignInCall,
+): Promise<void> {
+  const isOfAddress = sql`ip_addr is not distinct from ${canonicalAddress(ipAddr ?? '')}`;
+  const pastLatest = (condition: ReturnType<typeof sql>, countMax: number) => sql`(
+    select session_id from console_sessions
+     where account_id = ${accountId} and user_id = ${userId} and way = 'demo' and ${condition}
+     order by session_id desc offset ${countMax})`;
+  await sql`
+    delete from console_sessions where account_id = ${accountId} and user_id = ${userId}
+       and (session_id in ${pastLatest(isOfAddress, SESSIONS_OF_DEMO_AND_ADDRESS_MAX)}
+            or session_id in ${pastLatest(sql`true`, SESSIONS_OF_DEMO_MAX)})`.execute(transaction);
+}
+
 /** Inserts the row of a session. @returns its number, by which its owner ends it. */
 export async function insertSession(
   transaction: Transaction,
@@ -188,6 +216,12 @@ export async function insertSession(
             now() + make_interval(days => ${DAYS_MAX}), ${canonicalAddress(call.ipAddr ?? '')},
             ${userAgent === null ? null : toStorableText(userAgent)})
     returning session_id::int as "sessionId"`.execute(transaction);
+  await sql`
+    delete from console_sessions
+     where account_id = ${accountId} and user_id = ${userId} and session_id in (
+           select session_id from console_sessions
+            where account_id = ${accountId} and user_id = ${userId} and way = 'demo'
+            order by session_id desc offset ${SESSIONS_OF_DEMO_MAX})`.execute(transaction);
   return (rows[0] as (typeof rows)[number]).sessionId;
 }
 
@@ -270,7 +304,7 @@ export async function recordSignIn(
   await recordChange(
     transaction,
     accountId,
-    { ...call, actor: { type: 'user', userId } },
+    { ...call, actor: { type: 'user', userId }, sessionId },
     {
       objectType: 'console_session',
       objectId: sessionId,
@@ -280,28 +314,6 @@ export async function recordSignIn(
     },
     nowMs,
   );
-}
-
-/**
- * The owner of an address, in an open account: the active user who has it, else the user who was invited last. It runs
- * before the tenant is known. Indexes: `users_by_email_and_account`, the primary key of `identity_providers`.
- *
- * A mailed code opens no account that requires its identity provider, so such an invitation comes after the others:
- * otherwise any account of that kind could keep a person out of all accounts that invite them.
- */
-export async function findUserByEmail(
-  database: DatabaseOrTransaction,
-  email: string,
-): Promise<{ readonly accountId: number; readonly userId: number } | undefined> {
-  const { rows } = await sql<{ accountId: number; userId: number }>`
-    select u.account_id::int as "accountId", u.user_id as "userId"
-      from users u join accounts a on a.account_id = u.account_id
-     where lower(u.email) = lower(${email}) and u.status <> 'deactivated' and a.status <> 'closed'
-     order by (u.status = 'active') desc,
-              exists (select from identity_providers p where p.account_id = u.account_id and p.is_required),
-              u.updated_at desc, u.user_id desc
-     limit 1`.execute(database);
-  return rows[0];
 }
 
 /** The owner of the demo's account, while the demo's token is in force. Indexes: primary keys. */

@@ -4,8 +4,8 @@
  *   invited ─first sign-in→ active ─removed→ deactivated ─invited again→ invited
  *
  * An address belongs to one active user. An invitation does not reserve it: another account may invite it, its owner
- * may sign up, and a mailed code opens the account in which the user is active, else the latest that invited. An
- * account does not learn the address's other owner: its invitation is accepted, and no mail is sent. A user who is
+ * may sign up, and a mailed code opens the account in which the user is active, else one that invited, which the person
+ * chooses if there are several. An account does not learn the address's other owner: its invitation is accepted, and no mail is sent. A user who is
  * removed keeps the row, which the audit log and the credentials name, and can be invited again. An account keeps an
  * active account_admin and its owner: a change that would leave it without one is refused, under the lock of the
  * account's row. Indexes: primary keys, and `users_by_email_and_account`.
@@ -159,6 +159,10 @@ export async function endUserSessions(
   nowMs: number,
 ): Promise<EndedUse | undefined> {
   return database.transaction().execute(async (transaction) => {
+    // A sign-in in progress holds this lock: it is waited for, and the session that it opens is ended too.
+    await sql`
+      select from users where account_id = ${accountId} and user_id = ${userId}
+         for no key update`.execute(transaction);
     const user = await findUser(transaction, accountId, userId);
     if (!user) return undefined;
     const sessionCount = await endSessionsOfUser(transaction, accountId, userId);

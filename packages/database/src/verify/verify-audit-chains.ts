@@ -124,7 +124,8 @@ async function listStored(
   limit: number,
 ): Promise<StoredEntry[]> {
   const { rows } = await sql<
-    Omit<HashedAuditEntry, 'portal'> & {
+    Omit<HashedAuditEntry, 'portal' | 'sessionId'> & {
+      sessionId: number | null;
       portalLinkId: string | null;
       portalLabel: string | null;
       previousHash: string;
@@ -138,13 +139,19 @@ async function listStored(
            service_account_id as "serviceAccountId", credential_id::float8 as "credentialId",
            ip_addr as "ipAddr", user_agent as "userAgent", request_id as "requestId",
            run_id as "runId", changes, portal_link_id as "portalLinkId", portal_label as "portalLabel",
+           session_id::float8 as "sessionId",
            encode(previous_hash, 'hex') as "previousHash", encode(hash, 'hex') as hash
       from audit_logs where account_id = ${accountId} and audit_log_id > ${after}
      order by audit_log_id limit ${limit}`.execute(transaction);
-  return rows.map(({ previousHash, hash, portalLinkId, portalLabel, ...kept }) => {
+  return rows.map(({ previousHash, hash, portalLinkId, portalLabel, sessionId, ...kept }) => {
     // Both are hashed if one is there, so that neither can be put in or taken out.
     const isPortal = portalLinkId !== null || portalLabel !== null;
     const portal = { linkId: portalLinkId, label: portalLabel } as PortalActor;
-    return { entry: { ...kept, ...(isPortal && { portal }) }, previousHash, hash };
+    const entry = {
+      ...kept,
+      ...(sessionId !== null && { sessionId }),
+      ...(isPortal && { portal }),
+    };
+    return { entry, previousHash, hash };
   });
 }

@@ -189,9 +189,9 @@ export async function endPortalLink(
 
 /** The workspace is in use, and its account is not closed. In a statement whose links are `l`. */
 export const IS_OPEN = sql`
-  l.ends_at > now() and l.environment_id in (
-    select e.environment_id from environments e join accounts a on a.account_id = e.account_id
-     where e.deleted_at is null and a.status <> 'closed')`;
+  l.ends_at > now() and exists (
+    select from environments e join accounts a on a.account_id = e.account_id
+     where e.environment_id = l.environment_id and e.deleted_at is null and a.status <> 'closed')`;
 
 export interface PortalKey {
   readonly environmentId: number;

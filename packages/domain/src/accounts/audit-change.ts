@@ -96,6 +96,8 @@ export interface HashedAuditEntry {
   readonly requestId: string | null;
   readonly runId: string | null;
   readonly changes: readonly AttributeChange[];
+  /** The session of the console; absent outside of one, so the hashes of older entries stay. */
+  readonly sessionId?: number;
   /** The link by which a customer's engineer acted; absent for all other actors, whose hashes have no word of it. */
   readonly portal?: PortalActor;
 }
@@ -106,7 +108,8 @@ export interface PortalActor {
   readonly label: string;
 }
 
-export type AuditActorType = 'user' | 'service_account' | 'portal' | 'system';
+export const AUDIT_ACTOR_TYPES = ['user', 'service_account', 'portal', 'system'] as const;
+export type AuditActorType = (typeof AUDIT_ACTOR_TYPES)[number];
 
 /**
  * The text whose SHA-256 is the entry's hash. It holds the hash of the entry before, so that no entry

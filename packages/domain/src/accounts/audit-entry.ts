@@ -25,13 +25,15 @@ export interface AuditLogEntry {
   readonly actorEmail: string | null;
   readonly ipAddr: string | null;
   readonly userAgent: string | null;
+  readonly credentialId: number | null;
   readonly requestId: string | null;
   readonly changedAttributes: readonly string[];
 }
 
 /** With all that is kept of it. */
 export interface WholeAuditLogEntry extends AuditLogEntry {
-  readonly credentialId: number | null;
+  /** The number of the session, which does not grant access; null outside of the console. */
+  readonly sessionId: number | null;
   readonly portalLinkId: string | null;
   readonly runId: string | null;
   readonly changes: readonly AttributeChange[];
@@ -58,6 +60,7 @@ export function auditLogToWire(entry: AuditLogEntry) {
     },
     ip_addr: entry.ipAddr,
     user_agent: entry.userAgent,
+    credential_id: entry.credentialId,
     environment_id: entry.environmentId,
     changed_attributes: [...entry.changedAttributes],
     request_id: entry.requestId,
@@ -73,6 +76,7 @@ export function wholeAuditLogToWire(entry: WholeAuditLogEntry) {
     context: {
       location: null,
       credential_id: entry.credentialId,
+      session_id: entry.sessionId,
       run_id: entry.runId,
       portal_link_id: entry.portalLinkId,
     },

@@ -33,6 +33,7 @@ const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => Cell>> = {
   changed_attributes: (entry) => entry.changedAttributes.join(' '),
   changes: (entry) => JSON.stringify(entry.changes),
   credential_id: (entry) => entry.credentialId,
+  session_id: (entry) => entry.sessionId,
   run_id: (entry) => entry.runId,
   portal_link_id: (entry) => entry.portalLinkId,
   request_id: (entry) => entry.requestId,

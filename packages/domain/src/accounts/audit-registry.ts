@@ -57,6 +57,7 @@ export const AUDIT_OBJECTS = {
       environment_ids: 'shown',
       recovery_codes: 'secret',
       open_sessions: 'shown',
+      sign_in_code: 'shown',
     },
   },
   identity_provider: {

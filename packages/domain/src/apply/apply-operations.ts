@@ -14,14 +14,15 @@ import {
   findObject,
   findOrCreateObject,
 } from './change-relationships.ts';
-import { changeSegment } from './change-segment.ts';
 import { deleteObject, identifyObject } from './upsert-object.ts';
-import { findOrCreatePerson, findPerson, recordNotFound } from './find-person.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
 import { identifyPerson } from './upsert-person.ts';
+import { withoutDeleted } from './late-calls.ts';
 import { mergePeople } from './merge-people.ts';
 import type {
   ChangeObjectRelationships,
   ChangePersonRelationships,
+  ChangeSegment,
   Operation,
   SubmitForm,
 } from '../operations/operation.ts';
@@ -48,9 +49,9 @@ export function applyOperations(
   return set.changes();
 }
 
-function apply(set: WorkingSet, operation: Operation): void {
-  const deleted = operation.isReplayed ? set.deletions.find(operation) : undefined;
-  if (deleted) return recordNotFound(set, operation, deleted);
+function apply(set: WorkingSet, given: Operation): void {
+  const operation = given.isReplayed ? withoutDeleted(set, given) : given;
+  if (!operation) return;
   switch (operation.type) {
     case 'event.track':
       return trackEvent(set, operation);
@@ -127,6 +128,23 @@ function isRefusedByPerson(
     const { outcome } = set.directory.resolve(environmentId, person);
     return outcome === 'suppressed' || (outcome !== 'found' && person.kind === 'svc_id');
   });
+}
+
+/** Adds people to a manual segment or removes them; a second time it has no effect. Unknown people are skipped. */
+function changeSegment(set: WorkingSet, operation: ChangeSegment): void {
+  const { environmentId, segmentId, receivedAtMs } = operation;
+  for (const identifier of operation.people) {
+    const resolution = set.directory.resolve(environmentId, identifier);
+    if (resolution.outcome !== 'found') continue;
+    const member = {
+      environmentId,
+      segmentId,
+      personId: resolution.person.personId,
+      addedAtMs: receivedAtMs,
+    };
+    if (operation.action === 'add') set.segmentMembers.set(member);
+    else set.segmentMembers.deleteUnseen(member);
+  }
 }
 
 /** A form (`ingestion-conventions.md` §1.1): its fields become the person's attributes, its sending part of their history. */

@@ -6,14 +6,20 @@
  * retention drops it. The number is never used again.
  */
 import { addPerson, findPerson } from './find-person.ts';
-import type { DeletePerson, SuppressPerson, UnsuppressPerson } from '../operations/operation.ts';
+import type {
+  DeletePerson,
+  Operation,
+  SuppressPerson,
+  UnsuppressPerson,
+} from '../operations/operation.ts';
 import { reportPersonDeletion } from '../reports/incoming-report.ts';
 import type { PersonState } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
-/** Deletes a person; recorded if the person is missing. */
+/** Deletes a person; recorded if the person is missing. The call that makes the person can be late. */
 export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   const resolution = findPerson(set, operation, operation.person);
+  if (resolution.outcome === 'unknown') set.addDeletionOfUnknown(operation);
   if (resolution.outcome !== 'found') return;
   set.addDeletion(resolution.person, operation.receivedAtMs);
   set.addActivity(resolution.person, operation, 'profile_delete', null, {});
@@ -28,6 +34,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
   const resolution = set.directory.resolve(environmentId, operation.person);
   if (resolution.outcome === 'suppressed') return;
   if (resolution.outcome === 'found') {
+    set.addDeletion(resolution.person, operation.receivedAtMs);
     set.addActivity(resolution.person, operation, 'profile_delete', null, { suppressed: true });
     reportPersonDeletion(set, operation, resolution.person, 'suppress');
     resolution.person.fate = 'suppressed';
@@ -39,19 +46,22 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
     person.fate = 'suppressed';
     if (kind === 'anonymous_id') endVisitor(set, operation, person, value);
     set.directory.assign(environmentId, kind, value, person);
+    set.addDeletion(person, operation.receivedAtMs);
   }
 }
 
-/** Frees all identifiers that were blocked together with this one. */
+/** Frees all identifiers that were blocked together with this one. Calls from before it were blocked, also late ones. */
 export function unsuppressPerson(set: WorkingSet, operation: UnsuppressPerson): void {
   const resolution = set.directory.resolve(operation.environmentId, operation.person);
-  if (resolution.outcome === 'suppressed') resolution.person.fate = 'removed';
+  if (resolution.outcome !== 'suppressed') return;
+  set.addEndOfSuppression(resolution.person, operation.receivedAtMs);
+  resolution.person.fate = 'removed';
 }
 
 /** The kept data of an anonymous id stay under the number, like a person's history: no person receives them. */
-function endVisitor(
+export function endVisitor(
   set: WorkingSet,
-  { environmentId, receivedAtMs }: SuppressPerson,
+  { environmentId, receivedAtMs }: Operation,
   person: PersonState,
   anonymousId: string,
 ): void {

@@ -52,10 +52,17 @@ export interface RowContext {
   readonly environmentId: number;
   readonly importId: number;
   readonly identifier: ImportIdentifier;
-  /** From 1, the line of names not counted. */
+  /** From 1, the line of names not counted. It is a part of the event's id, so its count stays. */
   readonly rowNumber: number;
   readonly receivedAtMs: number;
 }
+
+/**
+ * @param linesBefore - lines in front of the line of names.
+ * @returns the number that a spreadsheet shows beside the row: it counts the line of names too.
+ */
+export const spreadsheetRow = (rowNumber: number, linesBefore = 0): number =>
+  linesBefore + rowNumber + 1;
 
 const COLUMN_COUNT_MAX = 100;
 const COLUMN_NAME_LENGTH_MAX = 150;

@@ -10,7 +10,7 @@ export interface CommitBatch {
   readonly flushId?: string;
   /** With `flushId`: the place of each operation in the flush (`flush-places.ts`). */
   readonly places?: string;
-  /** It waited in the disk buffer of an intake. */
+  /** It waited in the disk buffer of an intake or in the dead-letter table. */
   readonly isReplayed?: true;
   /**
    * W3C trace context, if a call in it is traced. Commit batches of versions before 0025 do not have it, and their

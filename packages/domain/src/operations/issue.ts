@@ -82,3 +82,41 @@ export interface Issue {
 export function isError(issue: Issue): boolean {
   return ISSUE_CODES[issue.code] === 'error';
 }
+
+/**
+ * Fields that the log of a day names, of a kind of issue (a call and a code), however many the others have. A sender chooses the
+ * names of its attributes, and anybody can read the write key of a web page, so a day's log has a bounded number of rows.
+ */
+const FIELDS_OF_KIND_MIN = 5;
+/** Of a kind in a day, while the workspace has less than its bound. */
+const FIELDS_OF_KIND_MAX = 200;
+/** Of a workspace in a day; beyond it a kind has `FIELDS_OF_KIND_MIN`. */
+const FIELDS_OF_WORKSPACE_MAX = 1_000;
+
+/** Fields whose names below the first level are the sender's. */
+const LISTS = new Set([
+  'attributes',
+  'batch',
+  'context',
+  'data',
+  'identifiers',
+  'properties',
+  'traits',
+]);
+
+/** Rows with a field that the log of a day has. */
+export interface NamedFields {
+  readonly ofKind: number;
+  readonly ofWorkspace: number;
+}
+
+/** True if the log may name one more field of the kind. */
+export const mayNameField = ({ ofKind, ofWorkspace }: NamedFields): boolean =>
+  ofKind < FIELDS_OF_KIND_MIN ||
+  (ofKind < FIELDS_OF_KIND_MAX && ofWorkspace < FIELDS_OF_WORKSPACE_MAX);
+
+/** The field under which an issue is counted beyond the bound: its list, or an empty text. */
+export function listOfField(field: string): string {
+  const [list = ''] = field.split('.', 1);
+  return LISTS.has(list) ? `${list}.*` : '';
+}

@@ -43,6 +43,9 @@ export function furtherKeysOf(operation: Operation): string[] | undefined {
       return keys;
     case 'person.merge':
       keys.push(personKey(operation.secondary));
+      // It can be the value of an anonymous id, whose letter case counts.
+      if (operation.isAlias && operation.secondary.kind === 'email')
+        keys.push(operation.secondary.value);
       return keys;
     case 'person.relationships':
       addObjects(keys, operation.entries);

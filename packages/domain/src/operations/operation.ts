@@ -57,8 +57,8 @@ interface OperationBase {
    */
   readonly flushIndex?: number;
   /**
-   * It waited in the disk buffer of an intake (`state/replayed-calls.ts`); a worker sets it when it applies the
-   * operation.
+   * It is late, from the disk buffer of an intake or the dead-letter table (`state/replayed-calls.ts`); a worker sets
+   * it when it applies the operation.
    */
   readonly isReplayed?: true;
   /** In the order of acknowledgement; a worker sets it when it applies the operation, and not for events. */

@@ -35,12 +35,16 @@ export interface TailLine {
   readonly details: JsonObject;
 }
 
-/** An absent member matches everything. */
+/** An absent member matches everything. All members are texts: older processes read no other announcements. */
 export interface TailFilter {
   /** Any identifier of a person; an email in any letter case. */
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
+  /** A kind of call, as `details.source` names it, or how it begins: `pipelines` has `pipelines.track`. */
+  readonly source?: string;
+  /** Of a delivery attempt, in digits. */
+  readonly webhookId?: string;
 }
 
 /** Publishes lines. Never waits; lines beyond the capacity are dropped. */
@@ -62,12 +66,22 @@ const cutOrNull = (text: string | null | undefined): string | null =>
 export function matchesTail(filter: TailFilter, line: TailLine): boolean {
   if (filter.outcome !== undefined && filter.outcome !== line.outcome) return false;
   if (filter.name !== undefined && cut(filter.name) !== line.name) return false;
+  const { source, webhook_id: webhookId } = line.details;
+  if (filter.source !== undefined && !isOfSource(source, filter.source)) return false;
+  if (
+    filter.webhookId !== undefined &&
+    (typeof webhookId !== 'number' || filter.webhookId !== String(webhookId))
+  )
+    return false;
   if (filter.person === undefined) return true;
   const wanted = comparable(cut(filter.person));
   return line.people.some((person) =>
     Object.values(person).some((value) => comparable(value) === wanted),
   );
 }
+
+const isOfSource = (source: Json | undefined, wanted: string): boolean =>
+  typeof source === 'string' && (source === wanted || source.startsWith(`${wanted}.`));
 
 /** The line of an operation that a call brought. */
 export function lineOfOperation(operation: Operation, outcome: string, source: string): TailLine {

@@ -15,7 +15,8 @@ import { isAbsent, trimmed } from '../value-rules/verdict.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { isLongerThan, utf8SizeBytes } from '../values/storable-text.ts';
 
-const METRICS: ReadonlySet<string> = new Set([
+/** All that can be reported of a message. */
+export const METRICS: ReadonlySet<string> = new Set([
   'bounced',
   'clicked',
   'converted',

@@ -29,9 +29,15 @@ export interface IdentifierRow extends IdentifierKey {
   readonly suppressed: boolean;
 }
 
+/** `id with email`: the id of a person who had an email when they were deleted. */
+export type DeletedKind = StoredIdentifierKind | `${StoredIdentifierKind} with ${'id' | 'email'}`;
+
 /** An identifier that a deleted person had. */
-export interface DeletedIdentifier extends IdentifierKey {
-  /** When intake took the call that deletes. */
+export interface DeletedIdentifier {
+  readonly environmentId: number;
+  readonly kind: DeletedKind;
+  readonly value: string;
+  /** When intake took the call that deletes, suppresses or unsuppresses. */
   readonly deletedAtMs: number;
 }
 

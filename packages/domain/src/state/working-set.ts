@@ -7,7 +7,7 @@
  */
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
-import type { ObjectIdentifier, Operation } from '../operations/operation.ts';
+import type { DeletePerson, ObjectIdentifier, Operation } from '../operations/operation.ts';
 import { followMerges, PersonDirectory, type PersonState } from './person-directory.ts';
 import { ATTACHED_AGE_MS_MAX, PendingEvents, type NewEvent } from './pending-events.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
@@ -21,16 +21,15 @@ import type {
   PersonRow,
   RelationshipRow,
   SegmentMemberRow,
-  DeletedIdentifier,
   VisitorRow,
   LoadedIncoming,
   LoadedState,
   StateChanges,
 } from './loaded-state.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
-import { eventText, identifierText, objectText } from '../operations/state-keys.ts';
+import { eventText, objectText, storedValue } from '../operations/state-keys.ts';
 import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
-import { Deletions } from './replayed-calls.ts';
+import { Deletions, LACKED_KINDS, type LackedKind } from './replayed-calls.ts';
 import { TenantMap } from './tenant-map.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
@@ -56,8 +55,6 @@ export class WorkingSet {
   readonly deletions: Deletions;
   readonly visitors: TrackedRows<VisitorRow>;
   readonly incoming: LoadedIncoming | undefined;
-  /** Each identifier once, with its last deletion. */
-  readonly #deleted = new Map<string, DeletedIdentifier>();
   readonly #newestVisitorPlaces: Map<number, OrderPlace>;
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
@@ -218,12 +215,30 @@ export class WorkingSet {
 
   /** The person is deleted: their identifiers are remembered. */
   addDeletion(person: PersonState, deletedAtMs: number): void {
-    for (const key of this.directory.identifiersOf(person)) {
-      const { environmentId, kind, value } = key;
-      const deleted = { environmentId, kind, value, deletedAtMs };
-      this.deletions.add(deleted);
-      this.#deleted.set(identifierText(environmentId, kind, value), deleted);
-    }
+    const { row } = person;
+    const held = row ? LACKED_KINDS.filter((kind) => row[kind] !== null) : [];
+    this.#rememberNames(person, held, deletedAtMs);
+  }
+
+  /** Until now a call was blocked by any one of the person's identifiers: each is remembered as if it were alone. */
+  addEndOfSuppression(person: PersonState, endedAtMs: number): void {
+    this.#rememberNames(person, [], endedAtMs);
+  }
+
+  #rememberNames(person: PersonState, held: readonly LackedKind[], deletedAtMs: number): void {
+    for (const key of this.directory.identifiersOf(person))
+      this.deletions.addName(key, held, deletedAtMs);
+  }
+
+  /** No person has the identifier yet: it is remembered alone. */
+  addDeletionOfUnknown({
+    environmentId,
+    person: { kind, value },
+    receivedAtMs,
+  }: DeletePerson): void {
+    if (kind === 'svc_id') return;
+    const key = { environmentId, kind, value: storedValue(kind, value) };
+    this.deletions.addName(key, [], receivedAtMs);
   }
 
   addReport(report: ReportingEvent): void {
@@ -259,7 +274,7 @@ export class WorkingSet {
       devices: this.devices.changes(isOfGone),
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
-      deletedIdentifiers: [...this.#deleted.values()],
+      deletedIdentifiers: this.deletions.added(),
       visitors: this.visitors.changes(() => false),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),

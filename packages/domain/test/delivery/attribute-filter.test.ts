@@ -211,3 +211,42 @@ describe('work is bounded', () => {
     },
   );
 });
+
+// Another tenant's deliveries waited for 0.7 s an event, of which the workspace itself sent any number.
+test('a thousand values with a common beginning are searched in a long text in the time of a few', () => {
+  const withText = (text: string): ReportingEvent => ({ ...event, data: { text } });
+  const msOf = (valueCount: number): number => {
+    const values = Array.from({ length: valueCount }, (_, index) => `aab${index}`);
+    const filter: AttributeFilter = { field: 'data.text', operator: 'contains', values };
+    const texts = Array.from({ length: 5 }, (_, index) => 'a'.repeat(60_000 + index));
+    const startedAt = process.cpuUsage();
+    for (const text of texts) expect(matchesFilters(withText(text), [filter])).toBe(false);
+    const last = withText(`${texts[0]}aab${valueCount - 1}`);
+    expect(matchesFilters(last, [filter])).toBe(true);
+    const { user, system } = process.cpuUsage(startedAt);
+    return (user + system) / 1_000;
+  };
+  msOf(50);
+  expect(msOf(1_000)).toBeLessThan(5 * Math.max(msOf(50), 20));
+});
+
+// To make a search for a thousand long values takes a second and 100 MB, and a webhook gets few events with long texts.
+test('a search for all values is made only when it has paid, however long the values are', () => {
+  const values = Array.from({ length: 1_000 }, (_, n) => `${n}-`.repeat(1_000).slice(0, 1_000));
+  const texts = Array.from({ length: 2 }, (_, n) => 'b'.repeat(20_000 + n));
+  const filter: AttributeFilter = { field: 'data.text', operator: 'contains', values };
+  const cpuMsOf = (use: () => void): number => {
+    const startedAt = process.cpuUsage();
+    use();
+    const { user, system } = process.cpuUsage(startedAt);
+    return (user + system) / 1_000;
+  };
+  const oneByOneMs = cpuMsOf(() => {
+    for (const text of texts) expect(values.some((value) => text.includes(value))).toBe(false);
+  });
+  const filterMs = cpuMsOf(() => {
+    for (const text of texts)
+      expect(matchesFilters({ ...event, data: { text } }, [filter])).toBe(false);
+  });
+  expect(filterMs).toBeLessThan(5 * Math.max(oneByOneMs, 20));
+});

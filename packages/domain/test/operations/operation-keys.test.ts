@@ -24,6 +24,11 @@ const CASES: readonly (readonly [name: string, operation: Operation, keys: reado
     ['a@x.y', '5', 'anon', 'object:1:acme'],
   ],
   ['a merge', merge('id:p', 'email:S@x.y'), ['p', 's@x.y']],
+  [
+    'an alias of an email, which can be the value of an anonymous id',
+    { ...merge('id:p', 'email:S@x.y'), isAlias: true } as Operation,
+    ['p', 's@x.y', 'S@x.y'],
+  ],
   ['a deletion', remove('email:A@x.y'), ['a@x.y']],
   ['an event', track('id:a', 'e'), ['a']],
   ['an event with an anonymous id', track('id:a', 'e', { anonymousId: 'anon' }), ['a', 'anon']],

@@ -46,6 +46,26 @@ test('every filter that is given must match, and an empty filter matches every l
   expect(matchesTail({ name: 'Bought' }, line)).toBe(false);
 });
 
+test('a filter by source finds a kind of call or all of its family, and one by webhook its attempts', () => {
+  for (const source of ['pipelines', 'pipelines.track'])
+    expect(matchesTail({ source }, line)).toBe(true);
+  for (const source of ['pipeline', 'pipelines.', 'track', 'pipelines.track.more', ''])
+    expect(matchesTail({ source }, line)).toBe(false);
+  const facts = {
+    sequence: 1,
+    attempt: 1,
+    outcome: 'delivered',
+    status: 200,
+    failure: null,
+  } as const;
+  const attempt = { ...facts, webhookId: 12, durationMs: 1, eventType: 'event', body: {} };
+  const reported = lineOfAttempt(attempt, NOW_MS);
+  expect(matchesTail({ webhookId: '12' }, reported)).toBe(true);
+  expect(matchesTail({ webhookId: '1' }, reported)).toBe(false);
+  expect(matchesTail({ source: 'undefined' }, reported)).toBe(false);
+  expect(matchesTail({ webhookId: '12' }, line)).toBe(false);
+});
+
 test('texts are cut, and a filter as long as the text still finds it', () => {
   const name = 'n'.repeat(5_000);
   const long = lineOfOperation(track(`id:${'i'.repeat(300)}`, name), 'accepted', 's');

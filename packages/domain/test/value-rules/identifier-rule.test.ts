@@ -77,6 +77,7 @@ describe('an email', () => {
   test('is compared with A to Z as a to z, and with each other letter as it is', () => {
     expect(foldEmail('Ann.B@X.YZ')).toBe('ann.b@x.yz');
     expect(foldEmail('ann@x.yz')).toBe('ann@x.yz');
+    expect(foldEmail('ANN@X.YZ')).toBe('ann@x.yz');
     // The Kelvin sign and the capital dotted I.
     expect(foldEmail('\u212aA@x.yz')).toBe('\u212aa@x.yz');
     expect(foldEmail('\u0130A@x.yz')).toBe('\u0130a@x.yz');

@@ -4,6 +4,7 @@ import {
   mostOf,
   isWithinShare,
   mayTake,
+  newcomerPercentOf,
   shareOf,
   type ShareClaim,
   type SharedBound,
@@ -36,6 +37,27 @@ test('a workspace beyond its share takes no more while one that was refused hold
   expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 39 }))).toBe(false);
   expect(mayTake(BOUND, claim({ ownSize: 40, leastRefusedSize: 40 }))).toBe(true);
   expect(mayTake(BOUND, claim({ ownSize: 20, leastRefusedSize: 0 }))).toBe(true);
+});
+
+// Four workspaces kept all of a bound, and every other one was refused.
+test('workspaces leave the last part to workspaces that hold at most a quarter of this part', () => {
+  const kept = { ...BOUND, newcomerPercent: newcomerPercentOf(BOUND.sharePercent) };
+  expect(mayTake(kept, claim({ ownSize: 20, totalSize: 86.5 }))).toBe(true);
+  expect(mayTake(kept, claim({ ownSize: 20, totalSize: 87 }))).toBe(false);
+  // A body comes in pieces.
+  expect(mayTake(kept, claim({ ownSize: 2, totalSize: 87 }))).toBe(true);
+  expect(mayTake(kept, claim({ ownSize: 2.5, totalSize: 87 }))).toBe(false);
+  // So two workspaces have their shares, also if one of them wants all.
+  expect(mayTake(kept, claim({ ownSize: 61, totalSize: 61 }))).toBe(true);
+  expect(mayTake(kept, claim({ ownSize: 62, totalSize: 62 }))).toBe(false);
+  expect(mayTake(kept, claim({ totalSize: 99 }))).toBe(true);
+  expect(mayTake(kept, claim({ totalSize: 100 }))).toBe(false);
+  expect(mayTake(kept, claim({ ownSize: 99, isAlone: true }))).toBe(true);
+});
+
+test('a workspace that may have all leaves no part to newcomers', () => {
+  const whole = { capacity: 100, sharePercent: 100, newcomerPercent: newcomerPercentOf(100) };
+  expect(mayTake(whole, claim({ ownSize: 99 }))).toBe(true);
 });
 
 test('one unit fits a share that is smaller', () => {
@@ -71,6 +93,11 @@ const step = fc.record({
   size: fc.integer({ min: 1, max: 5 }),
   isRelease: fc.boolean(),
 });
+/** Most claim, and there are enough of them to fill the bound: of a length between 0 and 400 most arrays have ten members. */
+const manySteps = fc.array(
+  fc.tuple(step, fc.nat(5)).map(([each, dice]): Step => ({ ...each, isRelease: dice === 0 })),
+  { minLength: 100, maxLength: 400 },
+);
 const bound = fc.record({
   capacity: fc.integer({ min: 40, max: 200 }),
   sharePercent: fc.integer({ min: 13, max: 50 }),
@@ -109,7 +136,7 @@ function run(
 
 test('after any claims and releases, the last share is there for workspaces within their share', () => {
   fc.assert(
-    fc.property(bound, fc.array(step, { maxLength: 400 }), (shared, steps) => {
+    fc.property(bound, manySteps, (shared, steps) => {
       const held = run(shared, steps, (wanted, before) => {
         const share = shareOf(shared);
         expect(wanted.totalSize).toBeLessThanOrEqual(shared.capacity);
@@ -119,6 +146,24 @@ test('after any claims and releases, the last share is there for workspaces with
           expect(mayTake(shared, wanted)).toBe(true);
       });
       expect(held.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(shared.capacity);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('after any claims and releases, the part for newcomers is there', () => {
+  fc.assert(
+    fc.property(bound, manySteps, ({ capacity, sharePercent }, steps) => {
+      const newcomerPercent = newcomerPercentOf(sharePercent);
+      const shared = { capacity, sharePercent, newcomerPercent };
+      run(shared, steps, (wanted) => {
+        const totalSize = wanted.totalSize + wanted.size;
+        if (totalSize <= (capacity * (100 - newcomerPercent)) / 100) return;
+        const ownSize = wanted.ownSize + wanted.size;
+        const isSmall = wanted.ownSize === 0 || ownSize <= (capacity * newcomerPercent) / 400;
+        const isFree = isSmall && totalSize <= capacity;
+        expect(mayTake(shared, wanted)).toBe(isFree);
+      });
     }),
     { numRuns: 500 },
   );

@@ -7,11 +7,14 @@
  * that got in is remembered until the next change of keys, because hashing each call would cost
  * more than parsing it does.
  *
+ * A key that was shown is marked as used (`key-uses.ts`), also if the call is refused for another reason later.
+ *
  * Before: `server.ts`. After: `accept.ts`.
  */
 import { createHash } from 'node:crypto';
 import { DEMO_SECRETS } from '@sluice/database/demo/seed-demo';
 import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
+import { KeyUses, type UseMark } from './key-uses.ts';
 
 export interface Workspace {
   readonly environmentId: number;
@@ -31,6 +34,12 @@ export type Authentication =
   | { readonly outcome: 'known'; readonly workspace: Workspace }
   | { readonly outcome: 'unknown'; readonly siteEnvironmentId: number | undefined };
 
+/** A key in force, with its workspace. */
+interface KnownKey {
+  readonly authentication: Authentication & { readonly outcome: 'known' };
+  readonly use: UseMark;
+}
+
 const REMEMBERED_HEADERS_MAX = 10_000;
 /** Longer than any credentials of ours. One key has as many headers as there may be blanks in one: 10,000 of 16 KB were 160 MB. */
 const REMEMBERED_HEADER_LENGTH_MAX = 512;
@@ -39,11 +48,11 @@ const UNKNOWN: Authentication = { outcome: 'unknown', siteEnvironmentId: undefin
 
 /** The whole headers of callers that got in. */
 class KnownHeaders {
-  readonly #byHeader = new Map<string, Authentication>();
+  readonly #byHeader = new Map<string, KnownKey>();
   #lastHeader = '';
-  #last: Authentication | undefined;
+  #last: KnownKey | undefined;
 
-  get(header: string): Authentication | undefined {
+  get(header: string): KnownKey | undefined {
     // A source's calls come in a row, and to look a header up takes hashing it, 0.1 µs of a call's 20.
     if (header === this.#lastHeader) return this.#last;
     const found = this.#byHeader.get(header);
@@ -53,18 +62,17 @@ class KnownHeaders {
     return found;
   }
 
-  /** @returns `found`, which is kept if it is a workspace and the header is short. */
-  add(header: string, found: Authentication): Authentication {
-    if (found.outcome === 'known' && header.length <= REMEMBERED_HEADER_LENGTH_MAX) {
-      if (this.#byHeader.size >= REMEMBERED_HEADERS_MAX) this.#byHeader.clear();
-      this.#byHeader.set(header, found);
-    }
-    return found;
+  /** Keeps it if the header is short. */
+  add(header: string, key: KnownKey): void {
+    if (header.length > REMEMBERED_HEADER_LENGTH_MAX) return;
+    if (this.#byHeader.size >= REMEMBERED_HEADERS_MAX) this.#byHeader.clear();
+    this.#byHeader.set(header, key);
   }
 }
 
 export class KeyRing {
-  #byKey = new Map<string, Authentication>();
+  #byKey = new Map<string, KnownKey>();
+  readonly uses = new KeyUses();
   #sites = new Map<string, number>();
   #pipelinesHeaders = new KnownHeaders();
   #trackHeaders = new KnownHeaders();
@@ -77,7 +85,8 @@ export class KeyRing {
   /** Puts new keys in force. Cheap without a change. */
   replace(keys: readonly WorkspaceKey[]): void {
     const fingerprint = createHash('sha256');
-    const byKey = new Map<string, Authentication>();
+    const byKey = new Map<string, KnownKey>();
+    this.uses.keep(keys);
     const sites = new Map<string, number>();
     const unsaved = new Set<string>();
     for (const key of keys) {
@@ -93,7 +102,10 @@ export class KeyRing {
       const secretHash = key.secretHash.toString('base64');
       if (DEMO_HASHES.has(secretHash)) workspace = { ...workspace, isDemo: true };
       const name = keyName(key.kind, key.siteId ?? '', secretHash);
-      byKey.set(name, { outcome: 'known', workspace });
+      byKey.set(name, {
+        authentication: { outcome: 'known', workspace },
+        use: this.uses.markOf(key),
+      });
       if (key.siteId !== null) sites.set(key.siteId, environmentId);
       fingerprint.update(
         `${name}=${environmentId},${phoneIdentifies},${key.credentialId ?? ''},${testCredentialId ?? ''};`,
@@ -116,11 +128,11 @@ export class KeyRing {
    */
   pass(key: TestKey): void {
     this.#passed.add(testName(key));
-    for (const [name, found] of this.#byKey) {
-      if (found.outcome === 'unknown' || found.workspace.testKey === undefined) continue;
-      const { testKey, ...workspace } = found.workspace;
+    for (const [name, { authentication, use }] of this.#byKey) {
+      if (authentication.workspace.testKey === undefined) continue;
+      const { testKey, ...workspace } = authentication.workspace;
       if (testName(testKey) === testName(key))
-        this.#byKey.set(name, { outcome: 'known', workspace });
+        this.#byKey.set(name, { authentication: { outcome: 'known', workspace }, use });
     }
     this.#pipelinesHeaders = new KnownHeaders();
   }
@@ -128,27 +140,32 @@ export class KeyRing {
   /** `Authorization: Basic <key>:`, the password blank, or `Bearer <key>`, which newer clients send. */
   authenticatePipelines(header: string): Authentication {
     const remembered = this.#pipelinesHeaders.get(header);
-    if (remembered) return remembered;
+    if (remembered) return useOf(remembered);
     const [user, password] = readBasic(header) ?? readBearer(header) ?? [];
-    const found = user === undefined || password !== '' ? UNKNOWN : this.authenticateWriteKey(user);
-    return this.#pipelinesHeaders.add(header, found);
+    if (user === undefined || password !== '') return UNKNOWN;
+    const found = this.#byKey.get(keyName('pipelines', '', hash(user)));
+    if (!found) return UNKNOWN;
+    this.#pipelinesHeaders.add(header, found);
+    return useOf(found);
   }
 
   /** A Pipelines key by itself: `writeKey` in the body, or in the path of a browser's settings call. */
   authenticateWriteKey(writeKey: string): Authentication {
-    return this.#byKey.get(keyName('pipelines', '', hash(writeKey))) ?? UNKNOWN;
+    const found = this.#byKey.get(keyName('pipelines', '', hash(writeKey)));
+    return found ? useOf(found) : UNKNOWN;
   }
 
   /** `Authorization: Basic <site id>:<API key>`. */
   authenticateTrack(header: string): Authentication {
     const remembered = this.#trackHeaders.get(header);
-    if (remembered) return remembered;
+    if (remembered) return useOf(remembered);
     const credentials = readBasic(header);
     if (!credentials) return UNKNOWN;
     const [siteId, apiKey] = credentials;
     const found = this.#byKey.get(keyName('track', siteId, hash(apiKey)));
     if (!found) return { outcome: 'unknown', siteEnvironmentId: this.#sites.get(siteId) };
-    return this.#trackHeaders.add(header, found);
+    this.#trackHeaders.add(header, found);
+    return useOf(found);
   }
 
   /** The workspace whose credentials of either API the header has; `undefined` if they are unknown. */
@@ -158,6 +175,11 @@ export class KeyRing {
       if (found.outcome === 'known') return found.workspace.environmentId;
     return undefined;
   }
+}
+
+function useOf({ authentication, use }: KnownKey): Authentication {
+  use.isUsed = true;
+  return authentication;
 }
 
 const HINT_LENGTH = 4;

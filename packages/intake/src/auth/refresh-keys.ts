@@ -6,8 +6,8 @@
  * The age of the keys and the log show for how long a revoked key may have been good. Each read ends, because the
  * statements of intake have a deadline (`main.ts`).
  *
- * Keys that pass their test are saved on the way. If that fails (a full disk, a read-only server), revoked keys are
- * still noticed.
+ * Keys that pass their test, and the last uses of keys, are saved on the way. If that fails (a full disk, a read-only
+ * server), revoked keys are still noticed.
  */
 import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -18,6 +18,8 @@ export interface KeyRefreshDependencies {
   readonly keys: Pick<KeyRing, 'replace' | 'pass'>;
   readonly listWorkspaceKeys: () => Promise<readonly WorkspaceKey[]>;
   readonly saveTestedKeys: (keys: readonly TestKey[]) => Promise<void>;
+  /** The uses that are due (`key-uses.ts`). */
+  readonly saveKeyUses: () => Promise<void>;
   /** From the end of one read to the next. */
   readonly intervalMs: number;
   readonly logger: Logger;
@@ -39,7 +41,7 @@ export interface KeyRefresh {
  * @throws the error of the first read: without any key intake cannot serve a call.
  */
 export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<KeyRefresh> {
-  const { keys, listWorkspaceKeys, saveTestedKeys, intervalMs, logger, now } = deps;
+  const { keys, listWorkspaceKeys, saveTestedKeys, saveKeyUses, intervalMs, logger, now } = deps;
   const testedKeys = new Map<string, TestKey>();
   let readAtMs = now();
   const ageSeconds = (): number => (now() - readAtMs) / 1_000;
@@ -59,6 +61,9 @@ export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<Key
   const repetition = repeat('read keys', intervalMs, logger, async () => {
     await save().catch((error: unknown) =>
       logger.warn({ error }, 'tested API keys could not be saved; intake tries again'),
+    );
+    await saveKeyUses().catch((error: unknown) =>
+      logger.warn({ error }, 'the last uses of API keys could not be saved; intake tries again'),
     );
     await read().catch((error: unknown) =>
       logger.warn(

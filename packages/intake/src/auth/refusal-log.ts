@@ -17,8 +17,12 @@ export function startRefusalLog(
     const summary = recorder.takeSummary();
     if (summary !== undefined)
       logger.warn(
-        { refusedCount: summary.count, ...summary.last },
-        'calls with unknown API keys were not stored; permissive mode answered 200. The fields describe the last call; correct the key of its sender',
+        {
+          refusedCount: summary.count,
+          countsByReason: summary.countsByReason,
+          ...summary.last,
+        },
+        'calls without credentials in force were not stored (a call of the Pipelines API in permissive mode was answered 200). The fields describe the last one with a key; correct the key of its sender',
       );
     return Promise.resolve();
   });

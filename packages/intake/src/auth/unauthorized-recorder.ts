@@ -31,6 +31,8 @@ export interface Refusal {
 /** Refusals since the last line of the log. */
 export interface RefusalSummary {
   readonly count: number;
+  readonly countsByReason: Readonly<Partial<Record<RefusalReason, number>>>;
+  /** The last one with a hint, by which its sender can be found; if all lack a hint, the last one. */
   readonly last: Refusal & { readonly source: string };
 }
 
@@ -68,7 +70,7 @@ export class UnauthorizedRecorder {
     if (refusal !== undefined) {
       const { reason } = refusal;
       this.reasonCounts.set(reason, (this.reasonCounts.get(reason) ?? 0) + 1);
-      this.#summary = { count: (this.#summary?.count ?? 0) + 1, last: { ...refusal, source } };
+      this.#summarize(refusal, source);
     }
     const message = (refusal && MESSAGES.get(refusal.reason)) ?? MESSAGE;
     const key = `${environmentId} ${source} ${message}`;
@@ -78,6 +80,19 @@ export class UnauthorizedRecorder {
       counted.count++;
       counted.hint = hint ?? counted.hint;
     } else this.#counts.set(key, { environmentId, source, message, hint, count: 1 });
+  }
+
+  #summarize(refusal: Refusal, source: string): void {
+    const { count = 0, countsByReason = {}, last } = this.#summary ?? {};
+    const isFindable = refusal.hint !== undefined || last?.hint === undefined;
+    this.#summary = {
+      count: count + 1,
+      countsByReason: {
+        ...countsByReason,
+        [refusal.reason]: (countsByReason[refusal.reason] ?? 0) + 1,
+      },
+      last: isFindable ? { ...refusal, source } : last,
+    };
   }
 
   /** Takes the counts that the log does not have yet. */

@@ -106,6 +106,26 @@ function toldOf(issues: readonly Issue[]): readonly Issue[] {
   );
 }
 
+const WITHOUT_DETAILS =
+  'the details are left out, because the answers to earlier calls have not been read; read each answer';
+
+/** The answer of a call whose workspace has too many unread answers: the same, without its items or its problems. */
+export function withoutDetails(answer: Answer, outcome: Outcome): Answer {
+  switch (outcome.outcome) {
+    case 'accepted':
+      return { ...answer, body: OK.body };
+    case 'partly-accepted':
+      return { ...answer, body: problem(207, 'partly_accepted', WITHOUT_DETAILS) };
+    case 'rejected': {
+      const count = outcome.issues.length;
+      const message = `${count} problems in the request; ${WITHOUT_DETAILS}`;
+      return { ...answer, body: problem(400, outcome.issues[0]?.code ?? 'invalid', message) };
+    }
+    default:
+      return answer;
+  }
+}
+
 /** For requests that never reach the use case: an unknown path, a wrong method, broken framing. */
 export function problem(
   status: number,

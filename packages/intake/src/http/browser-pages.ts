@@ -9,10 +9,9 @@
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
 import type { Authentication, KeyRing } from '../auth/authenticate.ts';
-import type { Asked, Page, PageOf } from './page.ts';
+import { JSON_TYPE, TEXT_TYPE, type Asked, type Page, type PageOf } from './page.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The names under which a client looks for the host of its events; a client that does not find its own sends to its vendor. */
 const CLIENT_NAMES = ['Segment.io', 'Customer.io Data Pipelines'] as const;
@@ -32,7 +31,7 @@ function settingsPage(
   names: readonly string[],
 ): Page {
   if (!opens(keys.authenticateWriteKey(writeKey), asked)) {
-    return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
+    return { status: '404 Not Found', contentType: TEXT_TYPE, body: 'no such write key' };
   }
   const address = { apiHost: `${asked.host}/v1`, protocol: isSecure ? 'https' : 'http' };
   const client = {
@@ -121,7 +120,7 @@ export function snippetPage(host: string, isSecure: boolean): Page {
  */
 export function clientPage(keys: KeyRing, writeKey: string, asked: Asked, isSecure: boolean): Page {
   if (!opens(keys.authenticateWriteKey(writeKey), asked))
-    return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
+    return { status: '404 Not Found', contentType: TEXT_TYPE, body: 'no such write key' };
   // `<` cannot be in a key that is in force, but the script must not depend on that.
   const literal = JSON.stringify(writeKey).replaceAll('<', '\\u003c');
   return scriptPage(

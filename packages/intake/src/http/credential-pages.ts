@@ -8,9 +8,7 @@ import { problem } from './answer.ts';
 import { hintOf, type KeyRing } from '../auth/authenticate.ts';
 import { refusalOf } from '../auth/shown-credentials.ts';
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
-import type { Asked, Page } from './page.ts';
-
-const JSON_TYPE = 'application/json; charset=utf-8';
+import { JSON_TYPE, type Asked, type Page } from './page.ts';
 
 interface CredentialDependencies {
   readonly keys: KeyRing;

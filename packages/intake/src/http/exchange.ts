@@ -8,13 +8,13 @@
  */
 import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
-import { answerOf, BASIC_CHALLENGE, countRefused, type Answer } from './answer.ts';
+import { answerOf, BASIC_CHALLENGE, countRefused, withoutDetails, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { BodyPieces } from '../body/body-pieces.ts';
 import type { BodyRead } from '../body/body-reads.ts';
-import { inflateInTurn } from './inflate-in-turn.ts';
+import { inflateInTurn, type TakeInflated } from './inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from '../body/oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
@@ -25,10 +25,10 @@ import {
   UNREADABLE_PATH,
   unsupportedEncoding,
   type Body,
-  type UninflatedBody,
 } from '../calls/read-body.ts';
 import { mayRepeatKey, type KeyLook } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
+import { LARGE_ANSWER_SIZE_BYTES_MIN, LargeAnswer } from './large-answer.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 import type { ServerState } from './server-state.ts';
@@ -85,13 +85,13 @@ export class Exchange implements FastPathCaller {
   #isCut = false;
   #isAborted = false;
   #answer: Answer | undefined;
+  #large: LargeAnswer | undefined;
   standing: RateStanding | undefined;
 
   /** The exchange whose answer is being corked: `cork` calls back before it returns. */
   static #corked: Exchange | undefined;
   static readonly #writeCorked = (): void => {
-    const exchange = Exchange.#corked;
-    if (exchange !== undefined) exchange.#write();
+    if (Exchange.#corked !== undefined) Exchange.#corked.#write();
   };
 
   constructor(
@@ -127,7 +127,9 @@ export class Exchange implements FastPathCaller {
 
   #drop(): void {
     this.#isAborted = true;
-    this.#state.inFlightCount--;
+    this.#large?.drop();
+    // A large answer may be under way.
+    if (this.#answer === undefined) this.#state.inFlightCount--;
     clearTimeout(this.#chunkTimer);
     this.#bodyRead?.close();
     this.#pieces?.clear();
@@ -146,8 +148,7 @@ export class Exchange implements FastPathCaller {
       else this.#chunkTimer.refresh();
     }
     if (this.#isSubmitted) return;
-    const isFlood = !isLast && this.#reading().isFlood(chunk.byteLength);
-    if (isFlood) return void this.#res.close();
+    if (!isLast && this.#reading().isFlood(chunk.byteLength)) return void this.#res.close();
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
       this.#discard(chunk, isLast);
@@ -217,15 +218,20 @@ export class Exchange implements FastPathCaller {
   }
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
-    const owner = this.#ownerId();
-    const take = async (inflated: Uint8Array | UninflatedBody): Promise<void> => {
+    const take: TakeInflated = (inflated, isInTurn) => {
       if (this.#isAborted) return;
-      if (!(inflated instanceof Uint8Array)) await this.#submit(inflated);
-      else if (inflated.length > SMALL_BODY_SIZE_BYTES_MAX) await this.#takeInTurn(inflated);
-      else if (!this.#isOnFastPath(inflated)) await this.#takeInTurn(inflated);
+      if (!(inflated instanceof Uint8Array)) return this.#submit(inflated);
+      if (inflated.length <= SMALL_BODY_SIZE_BYTES_MAX && this.#isOnFastPath(inflated)) return;
+      if (!isInTurn) return this.#takeInTurn(inflated);
+      return this.#submit(readBody(inflated, this.call.itemsKey, this.#keyLook()));
     };
-    this.#stopWaiting = inflateInTurn(this.#state, owner, bytes, encoding, this.call, take);
-    if (this.#stopWaiting === undefined) this.#refuseUnread();
+    const { call } = this;
+    // Before it waits: turns rest for calls that need no turn.
+    this.#state.heldCount++;
+    this.#stopWaiting = inflateInTurn(this.#state, this.#ownerId(), bytes, encoding, call, take);
+    if (this.#stopWaiting !== undefined) return;
+    this.#state.heldCount--;
+    this.#refuseUnread();
   }
 
   /** Copies a large body until its turn. */
@@ -233,10 +239,8 @@ export class Exchange implements FastPathCaller {
     const { collected } = this.#state;
     const owner = this.#ownerId();
     const sizeBytes = bytes.length;
-    if (!collected.take(owner, sizeBytes)) {
-      this.#refuseUnread();
-      return;
-    }
+    if (!collected.take(owner, sizeBytes)) return this.#refuseUnread();
+    this.#state.heldCount++;
     void this.#takeInTurn(bytes.slice()).finally(() => collected.release(owner, sizeBytes));
   }
 
@@ -253,7 +257,6 @@ export class Exchange implements FastPathCaller {
   /** A body whose sender is gone is dropped: the sender would not learn that it was taken. */
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
     const { isBatch, itemsKey } = this.call;
-    this.#state.heldCount++;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
       await this.#sharedTurn(() => this.#submit(readBody(bytes, itemsKey, this.#keyLook())));
       return;
@@ -283,8 +286,9 @@ export class Exchange implements FastPathCaller {
   }
 
   #keyLook(): KeyLook {
-    const isDue = this.isStrict || this.#hasRepeatedKey;
-    return isDue ? mayRepeatKey : this.#state.repeatedKeys.mayRepeatKey;
+    return this.isStrict || this.#hasRepeatedKey
+      ? mayRepeatKey
+      : this.#state.repeatedKeys.mayRepeatKey;
   }
 
   /** True if the call is taken on the fast path. */
@@ -322,7 +326,20 @@ export class Exchange implements FastPathCaller {
   }
 
   answer(outcome: Outcome): void {
-    this.#send(answerOf(this.call, outcome, this.standing));
+    if (this.#isAborted) return;
+    const answer = answerOf(this.call, outcome, this.standing);
+    if (answer.body.length < LARGE_ANSWER_SIZE_BYTES_MIN) return this.#send(answer);
+    const { unread } = this.#state;
+    const owner = this.#ownerId();
+    const body = Buffer.from(answer.body);
+    if (!unread.take(owner, body.length)) return this.#send(withoutDetails(answer, outcome));
+    this.#large = new LargeAnswer(this.#res, body, () => unread.release(owner, body.length));
+    this.#send(answer);
+  }
+
+  /** The connection ends with the answer. */
+  get #isLast(): boolean {
+    return this.#isCut || this.#isChunked || this.#state.isStopping;
   }
 
   #send(answer: Answer): void {
@@ -346,6 +363,9 @@ export class Exchange implements FastPathCaller {
     }
     if (this.standing !== undefined) writeStanding(res, this.standing);
     if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
-    res.end(answer.body, this.#isCut || this.#isChunked || this.#state.isStopping);
+    if (this.#large) {
+      if (this.#isLast) res.writeHeader('Connection', 'close');
+      this.#large.write();
+    } else res.end(answer.body, this.#isLast);
   }
 }

@@ -26,16 +26,19 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** @returns `undefined` if no item waits. */
-  take(): Item | undefined {
-    for (const [owner, items] of this.#byOwner) {
-      this.#byOwner.delete(owner);
+  /**
+   * @param mayLeave - asked for the next item of each owner, in the order of their turns. Absent: each may.
+   * @returns `undefined` if no item waits that may leave.
+   */
+  take(mayLeave?: (owner: number, item: Item) => boolean): Item | undefined {
+    for (const [owner, items] of this.#byOwner)
       for (const item of items) {
+        if (mayLeave?.(owner, item) === false) break;
+        this.#byOwner.delete(owner);
         items.delete(item);
         if (items.size > 0) this.#byOwner.set(owner, items);
         return item;
       }
-    }
     return undefined;
   }
 

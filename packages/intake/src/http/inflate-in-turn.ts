@@ -1,32 +1,47 @@
 /**
  * Turns of compressed bodies that wait to be inflated.
  *
- * They bound memory before the workspace is known: a few inflated bodies, and compressed bytes that are counted
- * together with the bytes of bodies on their way in.
- *
- * A burst of honest callers waits. If each reserved the limit of its inflated size, it would be refused.
- *
+ * They bound memory before the workspace is known. A burst of honest callers waits: with the limit of its inflated size
+ * reserved, each would be refused.
+ * ```
+ *   small body ─▶ a shared turn on the event loop ──────────────────▶ read in the same turn
+ *                   │ inflates to more than 64 KB
+ *   large body ─────┴─▶ wait ─▶ one of four places, or the fifth ───▶ read in a turn
+ * ```
+ * The fifth place is for a workspace without any, so bombs of another workspace do not keep it waiting.
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
-import { inflateBody } from '../calls/inflate-body.ts';
+import { inflateAtOnce, inflateBody, mayInflateAtOnce } from '../calls/inflate-body.ts';
 import type { NextTurn, UninflatedBody } from '../calls/read-body.ts';
 import type { Call } from '../calls/calls.ts';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
-import type { FairQueue } from './fair-queue.ts';
+import { FairQueue } from './fair-queue.ts';
 import type { Turns } from './turns.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
+/** With the place for a workspace without any. Its body shares the threads, which inflate 16 KB at a time. */
+const PLACE_COUNT = RUNNING_COUNT_MAX + 1;
+
+/**
+ * The body keeps its place until this resolves: so few inflated bodies are held. With `isInTurn` it has a turn on the
+ * event loop and no place, so it must be read at once.
+ */
+export type TakeInflated = (
+  inflated: Uint8Array | UninflatedBody,
+  isInTurn: boolean,
+) => void | Promise<void>;
 
 interface Inflation {
   readonly owner: number;
   readonly bytes: Uint8Array;
   readonly encoding: 'gzip' | 'deflate';
   readonly call: Pick<Call, 'sizeBytesMax' | 'isBatch'>;
-  /** The body keeps its place until this resolves: so few inflated bodies are held. */
-  readonly take: (inflated: Uint8Array | UninflatedBody) => Promise<void>;
+  readonly take: TakeInflated;
   /** Its sender is gone. */
   isAbandoned: boolean;
+  /** It waits for a turn or for a place. */
+  isWaiting: boolean;
 }
 
 /** Of all bodies of a server. */
@@ -37,12 +52,22 @@ export interface InflationState {
    */
   readonly collected: SharedCapacity;
   readonly turns: Turns;
-  readonly inflations: {
-    runningCount: number;
-    /** By workspace; 0 for bodies without valid credentials in the header. */
-    readonly waiting: FairQueue<Inflation>;
-  };
+  readonly inflations: Inflations;
 }
+
+interface Inflations {
+  runningCount: number;
+  /** By workspace; an entry is above 0. */
+  readonly runningCounts: Map<number, number>;
+  /** By workspace; 0 for bodies without valid credentials in the header. */
+  readonly waiting: FairQueue<Inflation>;
+}
+
+export const noInflations = (): Inflations => ({
+  runningCount: 0,
+  runningCounts: new Map(),
+  waiting: new FairQueue(),
+});
 
 /**
  * Inflates at most the call's `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
@@ -62,24 +87,62 @@ export function inflateInTurn(
 ): (() => void) | undefined {
   if (!state.collected.take(owner, bytes.length)) return undefined;
   // Copied: the socket's buffer is gone before the thread pool has read it.
-  const inflation = { owner, bytes: bytes.slice(), encoding, call, take, isAbandoned: false };
-  const { inflations } = state;
-  inflations.waiting.add(owner, inflation);
-  startNext(state);
+  const inflation: Inflation = {
+    owner,
+    bytes: bytes.slice(),
+    encoding,
+    call,
+    take,
+    isAbandoned: false,
+    isWaiting: true,
+  };
+  if (mayInflateAtOnce(bytes)) state.turns.share(owner, () => void runAtOnce(state, inflation));
+  else wait(state, inflation);
   return () => {
     inflation.isAbandoned = true;
-    if (inflations.waiting.delete(owner, inflation))
-      state.collected.release(owner, inflation.bytes.length);
+    if (!inflation.isWaiting) return;
+    inflation.isWaiting = false;
+    state.inflations.waiting.delete(owner, inflation);
+    state.collected.release(owner, inflation.bytes.length);
   };
 }
 
+/** In a shared turn. No bound counts the inflated bytes, so they are read in the same turn. */
+async function runAtOnce(state: InflationState, inflation: Inflation): Promise<void> {
+  // Its bytes are released.
+  if (inflation.isAbandoned) return;
+  const { owner, bytes, encoding, call, take } = inflation;
+  const inflated = inflateAtOnce(bytes, encoding, call.sizeBytesMax);
+  if (inflated === undefined) return wait(state, inflation);
+  inflation.isWaiting = false;
+  try {
+    await take(inflated, true);
+  } finally {
+    state.collected.release(owner, bytes.length);
+  }
+}
+
+function wait(state: InflationState, inflation: Inflation): void {
+  state.inflations.waiting.add(inflation.owner, inflation);
+  startNext(state);
+}
+
 function startNext(state: InflationState): void {
-  const { inflations } = state;
-  if (inflations.runningCount >= RUNNING_COUNT_MAX) return;
-  const inflation = inflations.waiting.take();
+  const { runningCount, runningCounts, waiting } = state.inflations;
+  if (runningCount >= PLACE_COUNT) return;
+  const isFree = runningCount < RUNNING_COUNT_MAX;
+  const inflation = waiting.take((owner) => isFree || !runningCounts.has(owner));
   if (inflation === undefined) return;
-  inflations.runningCount++;
+  inflation.isWaiting = false;
+  countRunning(state.inflations, inflation.owner, 1);
   void run(state, inflation);
+}
+
+function countRunning(inflations: Inflations, owner: number, change: 1 | -1): void {
+  inflations.runningCount += change;
+  const count = (inflations.runningCounts.get(owner) ?? 0) + change;
+  if (count > 0) inflations.runningCounts.set(owner, count);
+  else inflations.runningCounts.delete(owner);
 }
 
 async function run(state: InflationState, inflation: Inflation): Promise<void> {
@@ -90,10 +153,10 @@ async function run(state: InflationState, inflation: Inflation): Promise<void> {
       return inflation.isAbandoned ? undefined : turn;
     };
     const counting = call.isBatch ? nextTurn : undefined;
-    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, counting));
+    await take(await inflateBody(bytes, encoding, call.sizeBytesMax, counting), false);
   } finally {
     state.collected.release(owner, bytes.length);
-    state.inflations.runningCount--;
+    countRunning(state.inflations, owner, -1);
     startNext(state);
   }
 }

@@ -1,5 +1,8 @@
 import { BASIC_CHALLENGE } from './answer.ts';
 
+export const JSON_TYPE = 'application/json; charset=utf-8';
+export const TEXT_TYPE = 'text/plain; charset=utf-8';
+
 /** The answer to a GET of something that is no call: health, metrics, the browser's pages. */
 export interface Page {
   readonly status: string;

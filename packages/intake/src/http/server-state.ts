@@ -7,6 +7,7 @@ import type { DemoGate } from '../auth/demo-gate.ts';
 import type { RequestTurns } from './answer.ts';
 import type { BodyReads } from '../body/body-reads.ts';
 import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
+import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { InflationState } from './inflate-in-turn.ts';
 
 export interface ServerState extends InflationState {
@@ -20,6 +21,8 @@ export interface ServerState extends InflationState {
   readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
+  /** Bytes of large answers that their callers have not read. */
+  readonly unread: SharedCapacity;
   readonly demoGate: DemoGate;
   readonly repeatedKeys: RepeatedKeyLooks;
   readonly bodyReads: BodyReads;

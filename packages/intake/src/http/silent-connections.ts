@@ -25,7 +25,7 @@ interface Silent {
   tickCount: number;
 }
 
-/** How often `tick` is called. */
+/** How often `tick` is called while there is something to watch. */
 export const SILENCE_TICK_MS = 250;
 /**
  * 2.5 s. In ticks, not by a clock: after a standstill of the process the heads that came meanwhile are still unread, and
@@ -65,13 +65,19 @@ export class SilentConnections {
     else this.#byAddress.delete(addressOf(handle));
   }
 
-  /** Closes the connections that have been silent for too long. */
-  tick(): void {
+  /**
+   * Closes the connections that have been silent for too long.
+   *
+   * @returns false if there is no connection to watch: the next tick is needed once a connection opens, and an idle process
+   *   sleeps until then.
+   */
+  tick(): boolean {
     this.#openedCount = 0;
     this.#heardCount = 0;
     for (const group of this.#byAddress.values())
       // To close one takes it out of its group.
       for (const silent of group) if (++silent.tickCount > TICK_COUNT_MAX) silent.handle.close();
+    return this.#byAddress.size > 0;
   }
 }
 

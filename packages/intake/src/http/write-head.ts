@@ -8,6 +8,10 @@ export interface ResponseWriter {
   cork(write: () => void): unknown;
   writeStatus(status: string): unknown;
   writeHeader(name: string, value: string): unknown;
+  /** False if the socket did not take all of it. */
+  write(piece: string | Uint8Array): boolean;
+  /** Called when the socket takes bytes again. */
+  onWritable(handler: () => boolean): unknown;
   end(body: string, closesConnection: boolean): unknown;
   close(): unknown;
   pause(): unknown;

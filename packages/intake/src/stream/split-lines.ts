@@ -10,6 +10,10 @@
 const NEWLINE = 0x0a;
 const NO_BYTES = new Uint8Array();
 
+/** Without meaning around a call. */
+export const isWhiteSpace = (byte: number): boolean =>
+  byte === 0x20 || byte === 0x0d || byte === 0x09;
+
 /** `bytes` are valid until the next `add`; empty if the line is too large. */
 export interface Line {
   /** From 1, blank lines too, so that it is the line of the sender's file. */
@@ -48,19 +52,18 @@ export class LineSplitter {
   }
 
   /**
-   * Passes over lines without any byte, as many as come next, at most `countMax`. A megabyte of them is a kilobyte of gzip.
+   * Passes over lines that have white space alone, as many as come next, at most `countMax`. A megabyte of them is a
+   * kilobyte of gzip, and read one by one they took three times as long as a megabyte of calls.
    *
    * @returns how many.
    */
-  passEmpty(countMax: number): number {
+  passBlank(countMax: number): number {
     if (this.#startedSizeBytes > 0 || this.#isSkipping) return 0;
-    const start = this.#position;
-    const end = Math.min(this.#piece.length, start + countMax);
-    let position = start;
-    while (position < end && this.#piece[position] === NEWLINE) position++;
-    this.#position = position;
-    this.#lineNumber += position - start;
-    return position - start;
+    let count = this.#passEmpty(countMax);
+    while (count < countMax && this.#passWhiteSpace())
+      count += 1 + this.#passEmpty(countMax - count - 1);
+    this.#lineNumber += count;
+    return count;
   }
 
   /** The next whole line; undefined if more bytes are needed. */
@@ -80,6 +83,27 @@ export class LineSplitter {
   last(): Line | undefined {
     if (this.#startedSizeBytes === 0 && !this.#isSkipping) return undefined;
     return this.#finish(new Uint8Array());
+  }
+
+  #passEmpty(countMax: number): number {
+    const start = this.#position;
+    const end = Math.min(this.#piece.length, start + countMax);
+    let position = start;
+    while (position < end && this.#piece[position] === NEWLINE) position++;
+    this.#position = position;
+    return position - start;
+  }
+
+  /** True if the next line is whole and has white space alone. */
+  #passWhiteSpace(): boolean {
+    const { length } = this.#piece;
+    let position = this.#position;
+    while (position < length && isWhiteSpace(this.#piece[position] as number)) position++;
+    const sizeBytes = position - this.#position;
+    if (position === length || this.#piece[position] !== NEWLINE || sizeBytes > this.#sizeBytesMax)
+      return false;
+    this.#position = position + 1;
+    return true;
   }
 
   #keep(bytes: Uint8Array): void {

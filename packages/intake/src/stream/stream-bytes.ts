@@ -24,7 +24,7 @@ import {
 import { BodyPieces } from '../body/body-pieces.ts';
 import type { Throttle } from '../body/body-reads.ts';
 import { isZlibWrapped, trailingBytes } from '../calls/inflate-body.ts';
-import type { HeldBytes, HeldByStream } from './held-bytes.ts';
+import type { HeldByStream, Reading } from './held-bytes.ts';
 
 /** `complete`: the sender has sent all. `cut`: the connection ended. `stopping`: we end. `idle`: no bytes came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
@@ -52,18 +52,18 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   #chunkSizeBytes = 0;
 
   /**
-   * @param held - absent: as much as comes may be held.
+   * @param openHeld - opens its share of the memory. Absent: as much as comes may be held.
    * @param cutConnection - calls `finish`.
    */
   constructor(
     throttle: Throttle,
     idleTimeoutMs: number,
-    held?: HeldBytes,
+    openHeld?: (stream: Reading) => HeldByStream,
     cutConnection: () => void = () => this.finish('cut'),
   ) {
     this.#throttle = throttle;
     this.#idleTimeoutMs = idleTimeoutMs;
-    this.#held = held?.open({
+    this.#held = openHeld?.({
       read: () => this.#resume(),
       holdBack: () => this.#holdBack(),
       cut: cutConnection,

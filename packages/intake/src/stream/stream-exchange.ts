@@ -12,6 +12,7 @@ import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
 import type { BodyRead } from '../body/body-reads.ts';
+import { readMsMaxOf } from '../http/large-answer.ts';
 import type { ServerState } from '../http/server-state.ts';
 import { writeHead, type ResponseWriter } from '../http/write-head.ts';
 import { readContentEncoding } from '../calls/read-body.ts';
@@ -38,12 +39,6 @@ import {
 } from './take-stream.ts';
 import type { StreamTrace } from '../http/trace-calls.ts';
 
-/** The part of uWebSockets.js' `HttpResponse` that a stream uses besides. */
-export interface StreamWriter extends ResponseWriter {
-  write(text: string): boolean;
-  onWritable(handler: () => boolean): unknown;
-}
-
 export interface StreamOptions extends StreamDependencies, StreamGate {
   /** For streams that are open at the same time. */
   readonly places: SharedCapacity;
@@ -60,7 +55,7 @@ const TOO_MANY_RETRY_SECONDS = 10;
 const LINGER_MS = 2_000;
 
 export class StreamExchange {
-  readonly #res: StreamWriter;
+  readonly #res: ResponseWriter;
   readonly #query: StreamQuery;
   readonly #state: ServerState;
   readonly #options: StreamOptions;
@@ -77,6 +72,8 @@ export class StreamExchange {
   #isAborted = false;
   #isWritable = true;
   #wakeWriter: (() => void) | undefined;
+  /** Set while the sender takes no bytes of its acknowledgements. */
+  #overdue: NodeJS.Timeout | undefined;
   /** The sender has sent all. */
   #isReceived = false;
   #wakeLinger: (() => void) | undefined;
@@ -86,7 +83,7 @@ export class StreamExchange {
   #refusedCount = 0;
 
   constructor(
-    res: StreamWriter,
+    res: ResponseWriter,
     head: Head,
     query: StreamQuery,
     state: ServerState,
@@ -109,13 +106,16 @@ export class StreamExchange {
       resume: () => void (this.#isAborted || res.resume()),
     });
     const cut = (): void => void (this.#isAborted || res.close());
-    this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, options.held, cut);
+    const { held, idleTimeoutMs } = options;
+    const owner = state.ownerOf(head.authorization);
+    this.#bytes = new StreamBytes(this.#read, idleTimeoutMs, (each) => held.open(owner, each), cut);
   }
 
   /** `framing`: the reason, if the request's body has no certain end. */
   receive(framing: string | undefined): void {
     this.#res.onAborted(() => {
       this.#isAborted = true;
+      clearTimeout(this.#overdue);
       this.#read.close();
       this.#bytes.finish('cut');
       this.#wakeWriter?.();
@@ -178,6 +178,8 @@ export class StreamExchange {
     } else {
       this.#res.onWritable(() => {
         this.#isWritable = true;
+        clearTimeout(this.#overdue);
+        this.#overdue = undefined;
         this.#wakeWriter?.();
         return true;
       });
@@ -207,6 +209,7 @@ export class StreamExchange {
         writable: () => this.#writable(),
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
+        hasEndedEarly: () => this.#bytes.end !== undefined && this.#bytes.end !== 'complete',
         isStopping: () => this.#bytes.end === 'stopping',
         isAuthorized: () => isStillAuthorized(this.#options, this.#authorization, request),
         stopReading: () => this.#bytes.finish('stopping'),
@@ -264,6 +267,9 @@ export class StreamExchange {
       this.#writeHead();
       this.#isWritable = this.#res.write(text);
     });
+    // Bytes that its sender sends keep the connection: uWebSockets.js would not cut it.
+    if (!this.#isWritable)
+      this.#overdue ??= setTimeout(() => this.#res.close(), readMsMaxOf(text.length)).unref();
   }
 
   #endTrace(call: string, outcome: StreamEnd['end'] | 'cut'): void {
@@ -290,6 +296,7 @@ export class StreamExchange {
    */
   #finish(): void {
     if (this.#isAborted) return;
+    clearTimeout(this.#overdue);
     this.#read.finish();
     this.#isAborted = true;
     if (this.#isReceived) this.#res.cork(() => this.#res.end('', false));

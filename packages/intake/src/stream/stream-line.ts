@@ -13,7 +13,7 @@ import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBody, type Body } from '../calls/read-body.ts';
 import type { KeyLook } from '../calls/repeated-key.ts';
-import type { Line } from './split-lines.ts';
+import { isWhiteSpace, type Line } from './split-lines.ts';
 
 /** Facts that all lines of a stream share. */
 export interface LineOrigin {
@@ -56,9 +56,7 @@ export function readLine(
 
 /** True if a line has only white space, which has no meaning. */
 export function isBlank(bytes: Uint8Array): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;
-  }
+  for (const byte of bytes) if (!isWhiteSpace(byte)) return false;
   return true;
 }
 

@@ -74,6 +74,8 @@ export interface StreamPort {
   readonly isComplete: () => boolean;
   /** The sender is gone: lines that are not in flight are dropped. */
   readonly isCut: () => boolean;
+  /** The bytes ended before the body: by a cut, a stop, or a sender that was idle for too long. */
+  readonly hasEndedEarly: () => boolean;
   /** Its key is in force; asked for each group, since a stream may stay open for days. */
   readonly isAuthorized: () => boolean;
   /** No more lines are wanted: a pending read ends. */
@@ -153,10 +155,14 @@ class StreamTaker {
 
   #cannotInflate(error: Error): StreamOutcome {
     const { call, workspace } = this.#request;
-    const message = `the body cannot be inflated: ${error.message}`;
-    const issue = { code: 'invalid_encoding', field: null, message } as const;
-    this.#deps.recordRefusal?.(workspace, call.name, [issue]);
-    return error instanceof InflationRatioExceeded
+    const isBeyondRatio = error instanceof InflationRatioExceeded;
+    // A part of a valid body ends in the middle of its compressed data: that is no fault of its sender.
+    if (isBeyondRatio || !this.#port.hasEndedEarly()) {
+      const message = `the body cannot be inflated: ${error.message}`;
+      const issue = { code: 'invalid_encoding', field: null, message } as const;
+      this.#deps.recordRefusal?.(workspace, call.name, [issue]);
+    }
+    return isBeyondRatio
       ? { outcome: 'inflation-ratio-exceeded' }
       : { outcome: 'invalid-encoding', message: error.message };
   }
@@ -175,7 +181,7 @@ class StreamTaker {
     let turn = needsTurn ? await turns.next(environmentId) : rest;
     let lineCount = 0;
     for (; !this.#isDone(); lineCount++) {
-      if (rateLimiter === undefined) lineCount += this.#passEmpty(splitter);
+      if (rateLimiter === undefined) lineCount += this.#passBlank(splitter);
       const line = splitter.next();
       if (line === undefined) break;
       if (rateLimiter !== undefined) await this.#waitForToken();
@@ -187,10 +193,10 @@ class StreamTaker {
     this.#pace.spend(sizeBytes, lineCount);
   }
 
-  /** Lines without any byte count as lines, and need no other work. */
-  #passEmpty(splitter: LineSplitter): number {
+  /** Blank lines count as lines, and need no other work. */
+  #passBlank(splitter: LineSplitter): number {
     const group = this.#group;
-    const count = splitter.passEmpty(GROUP_LINES_MAX - 1 - group.lineCount);
+    const count = splitter.passBlank(GROUP_LINES_MAX - 1 - group.lineCount);
     group.lineCount += count;
     group.line += count;
     return count;

@@ -18,7 +18,7 @@ const KEY: WorkspaceKey = {
 const READ_MS = 60_000;
 
 /** `failures`: how often each statement fails after the first read. */
-async function start(failures: { read: number; save: number }) {
+async function start(failures: { read: number; save: number; uses?: boolean }) {
   let clockMs = 0;
   let reads = 0;
   const inForce: (readonly WorkspaceKey[])[] = [];
@@ -38,6 +38,8 @@ async function start(failures: { read: number; save: number }) {
       onSave();
       return Promise.resolve();
     },
+    saveKeyUses: () =>
+      failures.uses ? Promise.reject(new Error('permission denied')) : Promise.resolve(),
     intervalMs: 1,
     logger,
     now: () => (clockMs += 1_000),
@@ -74,6 +76,12 @@ test('intake goes on reading keys while it cannot save a tested key, and saves t
   expect(saved).toEqual([]);
   failures.save = 0;
   await vi.waitFor(() => expect(saved).toEqual([[tested]]), WAIT);
+  await refresh.stop();
+});
+
+test('intake goes on reading keys while it cannot save their last uses', async () => {
+  const { refresh, inForce } = await start({ read: 0, save: 0, uses: true });
+  await vi.waitFor(() => expect(inForce.length).toBeGreaterThan(3), WAIT);
   await refresh.stop();
 });
 

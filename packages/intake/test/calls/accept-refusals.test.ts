@@ -67,6 +67,31 @@ describe('strict mode and the Track API', () => {
     expect(recorded.reduce((sum, { count }) => sum + count, 0)).toBe(5_000);
   });
 
+  test.each([
+    ['another call', 1, 'pipelines.track'],
+    ['another workspace', 2, 'track.v1.identify'],
+  ])(
+    'refusals of ever new fields leave the fields of %s in the record',
+    (_, environmentId, source) => {
+      const { refusals } = createIntake();
+      const refuse = (id: number, call: string, field: string): void =>
+        refusals.record({ environmentId: id, phoneIdentifies: false }, call, [
+          { code: 'too_long', field, message: 'too long' },
+        ]);
+      for (const call of Array.from({ length: 100 }, (__, n) => `call.${n}`).concat(
+        'track.v1.identify',
+      ))
+        for (let n = 0; n < 100; n++) refuse(1, call, `attributes.a${n}`);
+      for (let n = 0; n < 3; n++) refuse(environmentId, source, 'event');
+      expect(
+        refusals
+          .take(5)
+          .filter(({ issue }) => issue.field === 'event')
+          .map((record) => [record.environmentId, record.source, record.count]),
+      ).toEqual([[environmentId, source, 3]]);
+    },
+  );
+
   test('strict mode refuses values that permissive mode takes with an issue', async () => {
     const { submit, committed } = createIntake();
     const traits = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`t${n}`, n]));

@@ -1,4 +1,5 @@
 /** Memory that bodies may use before intake knows their workspace. */
+import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import type { ServerState } from '../../src/http/server-state.ts';
@@ -17,6 +18,8 @@ function send(state: ServerState, body: Uint8Array, taken: (body: Body) => void)
   new Uint8Array(buffer).fill(0);
   return caller;
 }
+
+const randomGzip = (sizeBytes: number): Uint8Array => gzipSync(randomBytes(sizeBytes));
 
 describe('bodies that come in parts', () => {
   const part = (sizeBytes: number) => new Uint8Array(sizeBytes).fill(0x20).buffer;
@@ -118,6 +121,24 @@ describe('compressed bodies', () => {
     for (const [place, n] of taken.entries()) expect(Math.abs(place - n)).toBeLessThan(4);
     expect(new Set(callers.map(({ status }) => status))).toEqual(new Set(['200 OK']));
     expect(state).toMatchObject({ collected: { totalSize: 0 }, inFlightCount: 0 });
+  });
+
+  test('do not count as calls that need no turn while they wait, and count once', async () => {
+    const state = stateWith(10 * BOMB.length);
+    state.turns.yieldTo(() => state.receivedCount - state.heldCount);
+    let takenCount = 0;
+    // A small body, a small one that goes on to a place, and a large one.
+    for (const body of [gzipSync('{"batch":[]}'), BOMB.subarray(0, 4_096), randomGzip(8_192)]) {
+      state.receivedCount++;
+      send(state, body, () => takenCount++);
+      expect(state.turns.areCallsComing).toBe(false);
+    }
+    await vi.waitFor(() => expect(takenCount).toBe(3), 30_000);
+    expect(state.heldCount).toBe(3);
+    state.receivedCount++;
+    expect(send(state, randomGzip(20 * BOMB.length), () => undefined).status).toMatch(/^503/);
+    expect(state.heldCount).toBe(3);
+    expect(state.turns.areCallsComing).toBe(true);
   });
 
   test('that wait are counted, and refused with 503 beyond the bound', async () => {

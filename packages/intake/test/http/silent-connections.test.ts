@@ -94,3 +94,14 @@ test('in a busy process connections are left to the limit of uWebSockets.js', ()
   ticks(20);
   expect(later.touchedCount).toBe(0);
 });
+
+test('ticks are needed only while a connection is watched', () => {
+  const { silent, handles } = watch(1);
+  expect(silent.tick()).toBe(true);
+  handles[0]?.leave();
+  expect(silent.tick()).toBe(false);
+  silent.opened(new TestHandle(1));
+  expect(silent.tick()).toBe(true);
+  silent.heard(new TestHandle(1));
+  expect(silent.tick()).toBe(false);
+});

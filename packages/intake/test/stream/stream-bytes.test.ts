@@ -183,7 +183,9 @@ test('several streams that share memory are read as they were sent', async () =>
   const held = new HeldBytes(() => 0);
   const sendAndRead = async (): Promise<void> => {
     const sent = randomBytes(1_000_000);
-    const stream = new StreamBytes({ pause() {}, resume() {} }, 60_000, held);
+    const stream = new StreamBytes({ pause() {}, resume() {} }, 60_000, (each) =>
+      held.open(1, each),
+    );
     const reading = (async () => {
       const read: Buffer[] = [];
       for await (const piece of stream.pieces()) {

@@ -1,7 +1,8 @@
 /** One stream on a simulated socket. Its sender reads no answers, is stopped or goes away. */
 import { setImmediate as turn } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { SharedCapacity } from '@sluice/platform/process/shared-capacity';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { capacityOfOne } from '../support/capacity-of-one.ts';
 import { MEBIBYTE, openStream, writeKey } from '../support/simulated-streams.ts';
 
@@ -55,6 +56,28 @@ test('a stream whose sender reads no answers and goes away gives back its place'
   await vi.waitFor(() => expect(places.totalSize).toBe(0), 30_000);
 });
 
+test('a stream whose sender takes no bytes of its answers for half a minute is cut', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const places = capacityOfOne(4);
+  const stream = openStream({ places });
+  stream.stopReading();
+  expect(await sendPieces(stream)).toBeLessThan(5);
+  vi.advanceTimersByTime(28_000);
+  expect(stream.isEnded()).toBe(false);
+  // It takes some, and then stops again.
+  stream.read();
+  for (let n = 0; n < 20; n++) await turn();
+  stream.stopReading();
+  expect(await sendPieces(stream)).toBeLessThan(5);
+  vi.advanceTimersByTime(28_000);
+  expect(stream.isEnded()).toBe(false);
+  vi.advanceTimersByTime(12_000);
+  expect(stream.isEnded()).toBe(true);
+  for (let n = 0; n < 20 && places.totalSize > 0; n++) await turn();
+  expect(places.totalSize).toBe(0);
+});
+
 test('bytes after the last answer are dropped as they come, not kept', async () => {
   const stream = openStream({ strictMode: '1' });
   stream.push(BAD_LINES);
@@ -91,4 +114,37 @@ test('a workspace leaves a share of the places to the others, once there are oth
   expect(places.heldBy(1)).toBe(3);
   openStream({ places, keys: [writeKey(2)] });
   expect(places.heldBy(2)).toBe(1);
+});
+
+/** A part of a body in gzip. Its lines are taken, and the end of its compressed data is missing. */
+const PART_IN_GZIP = new Uint8Array(
+  gzipSync(Buffer.from('{"type":"page","userId":"a"}\n'.repeat(1_000))),
+).slice(0, -10);
+
+test.each<[string, number, (stream: ReturnType<typeof openStream>) => void, string | undefined]>([
+  ['is cut', 60_000, (stream) => stream.abort(), undefined],
+  ['meets a stop', 60_000, (stream) => stream.stop(), 'stopping'],
+  ['brings no bytes for too long', 200, () => undefined, 'idle'],
+])(
+  'a stream in gzip that %s before its end has no issue of its encoding',
+  async (_, idleTimeoutMs, interrupt, end) => {
+    const places = capacityOfOne(4);
+    const stream = openStream({ contentEncoding: 'gzip', idleTimeoutMs, places });
+    stream.push(PART_IN_GZIP.slice());
+    for (let n = 0; n < 20; n++) await turn();
+    interrupt(stream);
+    if (end !== undefined)
+      await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe(end), 30_000);
+    // The sender goes away: a stream that ended earlier reads its rest for a while.
+    stream.abort();
+    await vi.waitFor(() => expect(places.totalSize).toBe(0), 30_000);
+    expect(stream.issueCodes).toEqual([]);
+  },
+);
+
+test('a stream whose bytes are no gzip has an issue of its encoding', async () => {
+  const stream = openStream({ contentEncoding: 'gzip' });
+  stream.push(new Uint8Array(Buffer.from('not gzip')), true);
+  await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('invalid_encoding'), 30_000);
+  expect(stream.issueCodes).toEqual(['invalid_encoding']);
 });

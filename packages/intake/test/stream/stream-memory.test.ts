@@ -8,6 +8,7 @@ import { openStream } from '../support/simulated-streams.ts';
 /** Bounds of a fifth of a megabyte each, and pieces of one line without an end, of a tenth. */
 const SMALL_BOUNDS = {
   cutAboveSizeBytes: 500_000,
+  readShareBelowSizeBytes: 450_000,
   readBelowSizeBytes: 200_000,
   readAheadBelowSizeBytes: 100_000,
 };
@@ -83,7 +84,7 @@ test('a stream is read although others hold all memory, if those are hardly take
   const held = new HeldBytes(() => nowMs, SMALL_BOUNDS);
   const told: string[] = [];
   const open = (name: string) =>
-    held.open({
+    held.open(1, {
       read: () => void told.push(`${name} read`),
       holdBack: () => void told.push(`${name} held back`),
       cut: () => void told.push(`${name} cut`),
@@ -96,6 +97,105 @@ test('a stream is read although others hold all memory, if those are hardly take
   expect(told).toEqual(['waiting held back']);
   for (; nowMs < 4_100; nowMs += 100) vi.advanceTimersByTime(100);
   expect(told).toEqual(['waiting held back', 'waiting read']);
+});
+
+const reading = (name: string, told: string[]) => ({
+  read: () => void told.push(`${name} read`),
+  holdBack: () => void told.push(`${name} held back`),
+  cut: () => void told.push(`${name} cut`),
+});
+
+test('a stream of a workspace below its share is read although another workspace fills the memory', () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const told: string[] = [];
+  const hostile = Array.from({ length: 20 }, (_, n) => held.open(1, reading(`hostile ${n}`, told)));
+  for (const stream of hostile) stream.take(20_000);
+  for (const stream of hostile) stream.ask();
+  told.length = 0;
+  const honest = held.open(2, reading('honest', told));
+  honest.ask();
+  expect(told).toEqual(['honest read']);
+  // A quarter of 200,000 bytes is its share: beyond it, it waits its turn.
+  honest.take(50_000);
+  honest.release(10_000);
+  honest.ask();
+  expect(told).toEqual(['honest read', 'honest read']);
+  honest.take(10_000);
+  honest.ask();
+  expect(told).toHaveLength(2);
+  for (const stream of hostile) stream.release(20_000);
+  expect(told.indexOf('honest read', 2)).toBeLessThanOrEqual(3);
+});
+
+test('of many workspaces with a fast stream each, each stream goes on without a cut', () => {
+  const held = new HeldBytes(() => 0);
+  const socketSizeBytes = 512 * 1_024;
+  const readable = new Set<number>();
+  const sizes = Array.from({ length: 20 }, () => 0);
+  const takenSizes = sizes.map(() => 0);
+  let cutCount = 0;
+  const streams = sizes.map((_, n) => {
+    readable.add(n);
+    return held.open(n + 1, {
+      read: () => void readable.add(n),
+      holdBack() {
+        readable.delete(n);
+        if (sizes[n] === 0) streams[n]?.ask();
+      },
+      cut() {
+        cutCount++;
+        streams[n]?.release(sizes[n] ?? 0);
+        sizes[n] = 0;
+        streams[n]?.ask();
+      },
+    });
+  });
+  let mostSizeBytes = 0;
+  for (let iteration = 0; iteration < 2_000; iteration++) {
+    // The kernel keeps 4 MB of each connection, and one read brings them all.
+    for (const n of [...readable]) {
+      // It may be held back meanwhile.
+      if (!readable.delete(n)) continue;
+      for (let part = 0; part < 8; part++) {
+        if (!streams[n]?.take(socketSizeBytes)) cutCount++;
+        else sizes[n] = (sizes[n] ?? 0) + socketSizeBytes;
+      }
+      mostSizeBytes = Math.max(mostSizeBytes, held.totalSizeBytes);
+    }
+    for (const [n, sizeBytes] of sizes.entries()) {
+      if (sizeBytes === 0 || (n + iteration) % 4 > 0) continue;
+      sizes[n] = sizeBytes - socketSizeBytes;
+      takenSizes[n] = (takenSizes[n] ?? 0) + socketSizeBytes;
+      streams[n]?.release(socketSizeBytes);
+      if (sizes[n] === 0) streams[n]?.ask();
+    }
+  }
+  expect(cutCount).toBe(0);
+  expect(mostSizeBytes).toBeLessThan(40 * 1_048_576);
+  expect(Math.min(...takenSizes)).toBeGreaterThan(Math.max(...takenSizes) / 2);
+});
+
+test('of many streams of one workspace and a larger one of another, one of the many is cut', () => {
+  const held = new HeldBytes(() => 0, SMALL_BOUNDS);
+  const told: string[] = [];
+  const honest = held.open(2, reading('honest', told));
+  honest.take(100_000);
+  const hostile = Array.from({ length: 6 }, (_, n) => {
+    const stream = held.open(1, {
+      ...reading(`hostile ${n}`, told),
+      cut() {
+        told.push(`hostile ${n} cut`);
+        stream.release(60_000 + n);
+      },
+    });
+    stream.take(60_000 + n);
+    return stream;
+  });
+  expect(hostile[0]?.take(60_000)).toBe(true);
+  expect(told.filter((event) => event.endsWith('cut'))).toEqual(['hostile 5 cut']);
+  expect(honest.take(60_000)).toBe(true);
+  expect(told).not.toContain('honest cut');
+  expect(told).toContain('hostile 0 cut');
 });
 
 test.each([

@@ -3,12 +3,13 @@ import { routes, type Call } from '../../src/calls/calls.ts';
 import { Exchange, type Accept } from '../../src/http/exchange.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
-import { FairQueue } from '../../src/http/fair-queue.ts';
+import { noInflations } from '../../src/http/inflate-in-turn.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
 import { BodyReads } from '../../src/body/body-reads.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
+import type { Outcome } from '../../src/calls/outcome.ts';
 import type { Body } from '../../src/calls/read-body.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from './capacity-of-one.ts';
@@ -23,7 +24,8 @@ export const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   heldCount: 0,
   refusedCounts: new Map(),
   collected: capacityOfOne(collectedSizeBytesMax),
-  inflations: { runningCount: 0, waiting: new FairQueue() },
+  unread: capacityOfOne(MEBIBYTE),
+  inflations: noInflations(),
   streams: new Set(),
   turns: new Turns(() => performance.now()),
   demoGate: new DemoGate([]),
@@ -40,15 +42,29 @@ export function begin(
   taken: (body: Body) => void,
   authorization = '1',
   transferEncodingCount = 0,
+  outcome: Outcome = { outcome: 'accepted' },
 ) {
   const told: {
     status: string | undefined;
+    headers: Map<string, string>;
     abort: () => void;
     isPaused: boolean;
     isCut: boolean;
+    /** True until the test lets its reader take bytes. */
+    isFull: boolean;
+    /** The body of the answer, as far as it was written. */
+    text: string;
+    isEnded: boolean;
+    /** The reader takes bytes again. */
+    drain: () => void;
   } = {
     status: undefined,
+    headers: new Map(),
     isCut: false,
+    isFull: false,
+    text: '',
+    isEnded: false,
+    drain: () => undefined,
     abort: () => undefined,
     isPaused: false,
   };
@@ -58,8 +74,20 @@ export function begin(
     onData: (handler) => (receive = handler),
     cork: (write) => write(),
     writeStatus: (status) => (told.status = status),
-    writeHeader: () => undefined,
-    end: () => (told.status ??= '200 OK'),
+    writeHeader: (name, value) => told.headers.set(name, value),
+    write(piece) {
+      told.text += Buffer.from(piece).toString();
+      return !told.isFull;
+    },
+    onWritable: (handler) => (told.drain = handler),
+    end(body, closesConnection) {
+      told.status ??= '200 OK';
+      // As uWebSockets.js does: behind a piece the header lands in the body.
+      if (closesConnection && told.text !== '') told.text += 'Connection: close\r\n';
+      else if (closesConnection) told.headers.set('Connection', 'close');
+      told.text += body;
+      told.isEnded = true;
+    },
     close() {
       told.isCut = true;
       told.abort();
@@ -74,7 +102,7 @@ export function begin(
   state.inFlightCount++;
   const accept: Accept = ({ body }, answer) => {
     taken(body);
-    answer({ outcome: 'accepted' });
+    answer(outcome);
   };
   new Exchange(res, head, batch, [], state, accept, undefined).receive();
   return Object.assign(told, { receive });

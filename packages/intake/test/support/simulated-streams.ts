@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
 import { Batcher } from '../../src/commit/batcher.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
-import { FairQueue } from '../../src/http/fair-queue.ts';
+import { noInflations } from '../../src/http/inflate-in-turn.ts';
 import { Head } from '../../src/http/request-head.ts';
 import { capacityOfOne } from './capacity-of-one.ts';
 import { CommitSlots } from '../../src/stream/commit-slots.ts';
@@ -34,6 +34,10 @@ export const writeKey = (environmentId: number) => ({
 export function openStream(
   given: {
     strictMode?: string;
+    contentEncoding?: string;
+    idleTimeoutMs?: number;
+    /** Of the write key; 1 if it is absent. */
+    owner?: number;
     places?: SharedCapacity;
     held?: HeldBytes;
     keys?: readonly ReturnType<typeof writeKey>[];
@@ -47,9 +51,10 @@ export function openStream(
   let receive: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
   let drain: () => boolean = () => true;
   const refused: (number | undefined)[] = [];
+  const issueCodes: string[] = [];
   let committedCount = 0;
   const keys = new KeyRing();
-  keys.replace(given.keys ?? [writeKey(1)]);
+  keys.replace(given.keys ?? [writeKey(given.owner ?? 1)]);
   const turns = new Turns(() => performance.now());
   const state: ServerState = {
     isStopping: false,
@@ -58,14 +63,15 @@ export function openStream(
     heldCount: 0,
     refusedCounts: new Map(),
     collected: capacityOfOne(MEBIBYTE),
-    inflations: { runningCount: 0, waiting: new FairQueue() },
+    unread: capacityOfOne(MEBIBYTE),
+    inflations: noInflations(),
     streams: new Set(),
     turns,
     demoGate: new DemoGate([]),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
     bodyReads: new BodyReads(() => performance.now()),
     requestTurns: new RequestTurns(),
-    ownerOf: () => 1,
+    ownerOf: () => given.owner ?? 1,
   };
   const batcher = new Batcher({
     shardCount: 1,
@@ -99,10 +105,13 @@ export function openStream(
   const head = new Head();
   head.authorization = `Basic ${Buffer.from('write-key:').toString('base64')}`;
   head.strictMode = given.strictMode ?? '';
+  head.contentEncoding = given.contentEncoding ?? '';
   const options = {
     keys,
     batcher,
     recordUnauthorized: (_: string, environmentId?: number) => void refused.push(environmentId),
+    recordRefusal: (_: unknown, __: string, issues: readonly { code: string }[]) =>
+      void issueCodes.push(...issues.map(({ code }) => code)),
     retryAfterSeconds: () => 1,
     rateLimiter: undefined,
     now: Date.now,
@@ -116,13 +125,14 @@ export function openStream(
     places: given.places ?? capacityOfOne(4),
     held: given.held ?? new HeldBytes(() => performance.now()),
     emptyInputPace: new StreamPace(() => performance.now()),
-    idleTimeoutMs: 60_000,
+    idleTimeoutMs: given.idleTimeoutMs ?? 60_000,
   };
   const query = { id: undefined, line: undefined };
   new StreamExchange(res, head, query, state, options, undefined).receive(undefined);
   const stream = {
     keys,
     refused,
+    issueCodes,
     committedCount: () => committedCount,
     isPaused: () => isPaused,
     isEnded: () => isEnded,

@@ -26,6 +26,7 @@ const PORT: StreamPort = {
   isStopping: () => false,
   isComplete: () => true,
   isCut: () => false,
+  hasEndedEarly: () => false,
   isAuthorized: () => true,
   stopReading: () => undefined,
 };

@@ -24,8 +24,8 @@ import { repeat } from '../process/repeat.ts';
 import type { WatchedQueue } from './watched-queue.ts';
 import { within } from '../process/within.ts';
 
-/** On Postgres: one of the shards, one of the lanes, one of purchases. */
-const LISTENER_COUNT = 3;
+/** On Postgres: one of the shards, one of the lanes, one of their ranges, one of purchases. */
+const LISTENER_COUNT = 4;
 const STALLED_AFTER_MS = 15_000;
 const HUNG_AFTER_MS = 60_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;

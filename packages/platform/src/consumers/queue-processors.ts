@@ -4,6 +4,7 @@
  * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-commit-batch.ts`,
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.
  */
+import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { Logger } from '../process/logger.ts';
 import type { FailingTries } from '../process/failing-tries.ts';
 import { ShardBehind } from './queue-behind.ts';
@@ -27,6 +28,11 @@ export interface Processors {
    *   takes no more. Asking also shows that the lane has not hung.
    */
   readonly wakeLane: (lane: LaneKey, isPlaceWanted: () => boolean) => Promise<JobOutcome>;
+  /**
+   * Called for a wake-up of a range of lanes. It resolves once their drains have begun, and an error has no effect but a
+   * log line: the reconciliation loop finds the lanes later. Absent: this process takes no ranges.
+   */
+  readonly wakeRange?: (range: LaneRange) => Promise<void>;
   /** Absent: this process takes no purchases. */
   readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
@@ -82,6 +88,14 @@ export function laneProcess(
       }
       return isPlaceWanted();
     });
+  };
+}
+
+/** Wake-ups of ranges of lanes. */
+export function rangeProcess(wakeRange: NonNullable<Processors['wakeRange']>): ProcessJob {
+  return async (job, _, trying) => {
+    trying.begin();
+    await wakeRange(job.data as LaneRange);
   };
 }
 

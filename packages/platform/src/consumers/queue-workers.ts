@@ -1,5 +1,6 @@
 /**
- * The BullMQ workers of a process: one for each shard, some for the lanes, and one for purchases if it takes any.
+ * The BullMQ workers of a process: one for each shard, some for the lanes, one for ranges of lanes, and one for purchases
+ * if it takes any.
  *
  * Each is a queue that is watched (`watched-queue.ts`). They share the time that a job may be silent, and the log
  * lines.
@@ -10,9 +11,15 @@ import type { WorkerOptions } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { FailingTries } from '../process/failing-tries.ts';
 import type { PendingBatches } from './pending-batches.ts';
-import { laneProcess, purchaseProcess, shardProcess, type Processors } from './queue-processors.ts';
+import {
+  laneProcess,
+  purchaseProcess,
+  rangeProcess,
+  shardProcess,
+  type Processors,
+} from './queue-processors.ts';
 import type { TakingSide } from './queue-taking.ts';
-import { LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME } from '../queue/queue.ts';
+import { LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME, RANGE_QUEUE_NAME } from '../queue/queue.ts';
 import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 
 /** A stalled commit batch is never given up: BullMQ's default of 1 would fail it for good. */
@@ -24,6 +31,11 @@ const STALLED_COUNT_MAX = 1_000_000;
  * connection, and each sign of a job would have all of them ask for it.
  */
 const LANE_TAKERS = 8;
+/**
+ * Ranges of lanes that a process searches at a time, or holds while it has no capacity for their lanes. Others stay in
+ * the queue for any process.
+ */
+const RANGES_AT_A_TIME = 4;
 
 export interface QueueWorkersOptions {
   readonly side: TakingSide;
@@ -48,7 +60,7 @@ export function openWorkers(
   options: QueueWorkersOptions,
 ): readonly WatchedQueue[] {
   const { side, processors, pending, failing, closing, logger } = options;
-  const { purchases, laneConcurrency } = processors;
+  const { purchases, laneConcurrency, wakeRange } = processors;
   const shards = shardNames.map((name) => {
     const shard = { waiting: side.waitingIn(name), pending, failing, closing, logger };
     const process = shardProcess(processors, shard);
@@ -61,10 +73,18 @@ export function openWorkers(
     const places = Math.ceil((laneConcurrency - taker) / takerCount);
     return openOne(options, LANE_QUEUE_NAME, places, wakeLane);
   });
-  if (!purchases) return [...shards, ...lanes];
+  const ranges = wakeRange
+    ? [openOne(options, RANGE_QUEUE_NAME, RANGES_AT_A_TIME, rangeProcess(wakeRange))]
+    : [];
+  if (!purchases) return [...shards, ...lanes, ...ranges];
   const { concurrency } = purchases;
   const process = purchaseProcess(purchases);
-  return [...shards, ...lanes, openOne(options, PURCHASE_QUEUE_NAME, concurrency, process)];
+  return [
+    ...shards,
+    ...lanes,
+    ...ranges,
+    openOne(options, PURCHASE_QUEUE_NAME, concurrency, process),
+  ];
 }
 
 function openOne(
@@ -90,7 +110,7 @@ function openOne(
         onFailed();
         logger.error(
           { error, queue: name, jobId: job?.id },
-          'a job failed; error has the reason, and workers try it again',
+          'a job failed; error has the reason, and its work is tried again, at the latest by a reconciliation loop',
         );
       });
       return worker;

@@ -15,6 +15,8 @@ import {
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 const STICKY = 0o1000;
+/** Of the file system at the root of a volume. */
+const OF_VOLUME = 'lost+found';
 /** SQLite gives its companions the mode of the file; companions of an earlier version have their own. */
 const COMPANIONS = ['', '-wal', '-shm', '-journal'];
 
@@ -40,7 +42,8 @@ export function keepFilePrivate(path: string): void {
 export function keepFolderPrivate(path: string, isOurs: (entry: string) => boolean): void {
   mkdirSync(path, { recursive: true, mode: FOLDER_MODE });
   const isShared = (statSync(path).mode & STICKY) !== 0;
-  if (!isShared && readdirSync(path).every(isOurs)) restrict(path, FOLDER_MODE);
+  const entries = readdirSync(path).filter((entry) => entry !== OF_VOLUME);
+  if (!isShared && entries.every(isOurs)) restrict(path, FOLDER_MODE);
 }
 
 /** A file of another account, as the root of a mounted volume may be, stays as it is. */

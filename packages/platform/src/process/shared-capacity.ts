@@ -29,8 +29,8 @@ export class SharedCapacity {
   readonly #refusedAtMs = new Map<number, number>();
   #totalSize = 0;
 
-  constructor({ capacity, sharePercent, isAlone, monotonicNow }: SharedCapacityOptions) {
-    this.#bound = { capacity, sharePercent };
+  constructor({ isAlone, monotonicNow, ...bound }: SharedCapacityOptions) {
+    this.#bound = bound;
     this.#isAlone = isAlone;
     this.#monotonicNow = monotonicNow;
   }

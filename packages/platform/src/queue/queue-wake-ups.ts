@@ -11,8 +11,53 @@
  *
  * Beside `queue.ts` and `queue-tasks.ts`, which choose the lanes and tasks.
  */
+import { wakeUpsOf, type LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { AddingQueues } from './queue-adding.ts';
 import { GroupedCalls } from '../process/grouped-calls.ts';
+
+/** One webhook's ordered deliveries. */
+export interface LaneKey {
+  readonly environmentId: number;
+  readonly webhookId: number;
+}
+
+/** One purchase. */
+export interface PurchaseKey {
+  readonly accountId: number;
+  readonly runId: string;
+}
+
+export const LANE_QUEUE_NAME = 'webhooks';
+/** Its jobs wake ranges of lanes. */
+export const RANGE_QUEUE_NAME = 'webhook-ranges';
+export const PURCHASE_QUEUE_NAME = 'purchases';
+export const PROVIDER_EVENTS_JOB = 'vendor-events.settle';
+const LANE_WAKE_JOB = 'lane.wake';
+const RANGE_WAKE_JOB = 'lane-range.wake';
+const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
+const rangeJobKey = ({ environmentId, firstWebhookId }: LaneRange): string =>
+  `range-${environmentId}-${firstWebhookId}`;
+
+/** The part of a producer that wakes workers. */
+export interface WakeUps {
+  /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
+  wakeLane(lane: LaneKey): Promise<void>;
+  /**
+   * Wakes lanes now that each have little to send. Neighbours are one job, which is not held up by a lane in progress.
+   * A lane with more to send than a time slice must be woken by itself, or one process drains it with its neighbours.
+   */
+  wakeLanes(lanes: readonly LaneKey[]): Promise<void>;
+  /** Wakes each of the lanes now, by itself. */
+  readonly wakeEach: (lanes: readonly LaneKey[]) => Promise<void>;
+  /** Wakes a range again whose wake-up found no capacity. It comes after the ranges that wait. */
+  wakeRange(range: LaneRange): Promise<void>;
+  /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
+  wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
+  /** Wakes a purchase workflow now. One that comes while it is worked on is kept for afterwards. */
+  wakePurchaseWorkflow(workflow: PurchaseKey): Promise<void>;
+  /** Wakes the worker for new events of the payment provider. */
+  wakeProviderEvents(): Promise<void>;
+}
 
 export interface WakeUp {
   readonly jobName: string;
@@ -69,3 +114,58 @@ const jobOf = ({ jobName, data, key }: WakeUp) => ({
     removeOnFail: true,
   },
 });
+
+/** Makes the wake-ups of a producer over its queues. */
+export function createProducerWakeUps(queues: AddingQueues, isOnPostgres: boolean): WakeUps {
+  const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, isOnPostgres);
+  const wakeUpRange = createWakeUps(queues, RANGE_QUEUE_NAME, isOnPostgres);
+  const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, isOnPostgres);
+
+  const wakeLane = ({ environmentId, webhookId }: LaneKey): Promise<void> => {
+    const lane = { environmentId, webhookId };
+    return wakeUpLane({ jobName: LANE_WAKE_JOB, data: lane, key: laneJobKey(lane) });
+  };
+
+  const wakeRange = (range: LaneRange): Promise<void> =>
+    wakeUpRange({ jobName: RANGE_WAKE_JOB, data: range, key: rangeJobKey(range) });
+
+  return {
+    wakeLane,
+
+    wakeRange,
+
+    wakeEach: (lanes) => allOrErrors(lanes.map(wakeLane)),
+
+    async wakeLanes(lanes) {
+      const { ranges, alone } = wakeUpsOf(lanes);
+      await allOrErrors([...ranges.map(wakeRange), ...alone.map(wakeLane)]);
+    },
+
+    async wakeLaneAt(lane, atMs, nowMs) {
+      await queues.use(() =>
+        queues.get(LANE_QUEUE_NAME).add(LANE_WAKE_JOB, lane, {
+          delay: Math.max(0, atMs - nowMs),
+          deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        }),
+      );
+    },
+
+    wakePurchaseWorkflow(workflow) {
+      return wakeUpPurchase({ jobName: 'run.advance', data: workflow, key: workflow.runId });
+    },
+
+    wakeProviderEvents() {
+      return wakeUpPurchase({ jobName: PROVIDER_EVENTS_JOB, data: {}, key: PROVIDER_EVENTS_JOB });
+    },
+  };
+}
+
+/** Resolves once all have ended well. @throws AggregateError of all that failed; the others are not hurt. */
+async function allOrErrors(wakeUps: readonly Promise<void>[]): Promise<void> {
+  const ends = await Promise.allSettled(wakeUps);
+  const errors = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  if (errors.length > 0)
+    throw new AggregateError(errors, `${errors.length} of ${ends.length} wake-ups were not added`);
+}

@@ -3,9 +3,10 @@
  *
  * A job of `events-<shard>` is one commit batch, in the order of the commits. A job of `purchases` is one wake-up of a
  * purchase workflow, or of the payment provider's events. A job of `webhooks` is one wake-up of a lane, at most one waiting
- * a lane. Losing a wake-up has no effect, because the work is found in Postgres and woken again. BullMQ is at least once: a
- * stalled job runs again on another worker. The commit batch's claim (`database/src/events/commit-batches.ts`) and the
- * lane's lease make effects once. Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
+ * a lane. A job of `webhook-ranges` is one wake-up of a range of lanes (`domain/src/wake-ups/lane-ranges.ts`). Losing a
+ * wake-up has no effect, because the work is found in Postgres and woken again. BullMQ is at least once: a stalled job
+ * runs again on another worker. The commit batch's claim (`database/src/events/commit-batches.ts`) and the lane's lease
+ * make effects once. Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
  *
  * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
  * files of the queue import `bullmq`. Before: `intake/src/commit/batch-committer.ts`. After: `queue-consumers.ts`.
@@ -38,7 +39,13 @@ import type { AddOutcome } from './hold-back.ts';
 import { moveStaged, type FlushStage } from './staged-flushes.ts';
 import { postgresStage } from './staged-on-postgres.ts';
 import { redisStage } from './staged-on-redis.ts';
-import { createWakeUps } from './queue-wake-ups.ts';
+import {
+  createProducerWakeUps,
+  LANE_QUEUE_NAME,
+  PURCHASE_QUEUE_NAME,
+  RANGE_QUEUE_NAME,
+  type WakeUps,
+} from './queue-wake-ups.ts';
 import { DurabilityGate, undurable } from '../redis/durability-gate.ts';
 import {
   readRedisDurability,
@@ -53,18 +60,14 @@ import { connectProducer } from '../redis/redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
 export type { ShardCommitBatch } from './queue-commit-batches.ts';
-
-/** One webhook's ordered deliveries. */
-export interface LaneKey {
-  readonly environmentId: number;
-  readonly webhookId: number;
-}
-
-/** One purchase. */
-export interface PurchaseKey {
-  readonly accountId: number;
-  readonly runId: string;
-}
+export {
+  LANE_QUEUE_NAME,
+  PROVIDER_EVENTS_JOB,
+  PURCHASE_QUEUE_NAME,
+  RANGE_QUEUE_NAME,
+  type LaneKey,
+  type PurchaseKey,
+} from './queue-wake-ups.ts';
 
 /** Replicas that an acknowledgement waits for, if a replica may take a master's place. */
 export interface ReplicaOptions {
@@ -84,7 +87,7 @@ export interface AddingOptions extends ReplicaOptions {
   readonly fillPercentMax?: number | undefined;
 }
 
-export interface Producer {
+export interface Producer extends WakeUps {
   readonly kind: 'redis' | 'postgres';
   /** False on a Redis Cluster. */
   readonly isAtomicAcrossShards: boolean;
@@ -107,14 +110,6 @@ export interface Producer {
   readonly stage: FlushStage;
   /** Moves staged flushes into the queues, as many as may be moved. @returns how many. */
   moveStaged(moverId: string): Promise<number>;
-  /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
-  wakeLane(lane: LaneKey): Promise<void>;
-  /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
-  wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
-  /** Wakes a purchase workflow now. One that comes while it is worked on is kept for afterwards. */
-  wakePurchaseWorkflow(workflow: PurchaseKey): Promise<void>;
-  /** Wakes the worker for new events of the payment provider. */
-  wakeProviderEvents(): Promise<void>;
   /** Commit batches waiting or running, a number a shard. */
   commitBatchCounts(): Promise<number[]>;
   /** The added commit batches that are not applied. */
@@ -137,13 +132,7 @@ export interface Producer {
 }
 
 export const shardQueueName = (shard: number): string => `events-${shard}`;
-export const LANE_QUEUE_NAME = 'webhooks';
-export const PURCHASE_QUEUE_NAME = 'purchases';
-export const PROVIDER_EVENTS_JOB = 'vendor-events.settle';
-const LANE_WAKE_JOB = 'lane.wake';
 const REPLICA_GRACE_MS = 15_000;
-const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
-
 /** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
 export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
@@ -190,12 +179,9 @@ export async function openProducer(
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const queues = new AddingQueues(
     { redis, pool, prefixOf: (name) => redisPrefix(options.prefix, name), warnOfConnection },
-    [...shards, LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME],
+    [...shards, LANE_QUEUE_NAME, RANGE_QUEUE_NAME, PURCHASE_QUEUE_NAME],
   );
   const shardQueues = () => shards.map((name) => queues.get(name));
-  const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
-  const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
-
   const keyOf = (name: string, part: string) =>
     `${redisPrefix(options.prefix, name)}:${name}:${part}`;
   const readHeads = redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool);
@@ -255,28 +241,7 @@ export async function openProducer(
     moveStaged: (moverId) =>
       moveStaged(stage, async (commitBatches) => void (await add(commitBatches, false)), moverId),
 
-    wakeLane(lane) {
-      return wakeUpLane({ jobName: LANE_WAKE_JOB, data: lane, key: laneJobKey(lane) });
-    },
-
-    async wakeLaneAt(lane, atMs, nowMs) {
-      await queues.use(() =>
-        queues.get(LANE_QUEUE_NAME).add(LANE_WAKE_JOB, lane, {
-          delay: Math.max(0, atMs - nowMs),
-          deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
-          removeOnComplete: true,
-          removeOnFail: true,
-        }),
-      );
-    },
-
-    wakePurchaseWorkflow(workflow) {
-      return wakeUpPurchase({ jobName: 'run.advance', data: workflow, key: workflow.runId });
-    },
-
-    wakeProviderEvents() {
-      return wakeUpPurchase({ jobName: PROVIDER_EVENTS_JOB, data: {}, key: PROVIDER_EVENTS_JOB });
-    },
+    ...createProducerWakeUps(queues, pool !== undefined),
 
     commitBatchCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
 

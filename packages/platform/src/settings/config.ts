@@ -122,7 +122,7 @@ export const platformSettings = z.object({
       'kind of environment, `development`, `test` or `production`. In `production` there is no demo workspace, private addresses need permission, and the API requires `API_SECRET`',
     ),
   WORKSPACE_SHARE_PERCENT: integer(1, 100, 25).describe(
-    'share of each workspace, as a percentage, of common resources: pending bytes, streams, live tails, the local disk buffer, the storage for imports. Beyond its share, a workspace gets more only while one share stays free for the others',
+    'share of each workspace, as a percentage, of common resources: pending bytes, streams, live tails, the local disk buffer, the storage for imports. Beyond its share, a workspace gets more only while one share stays free for the others. Of request bodies, streams and live tails half a share more stays free, for workspaces that hold little',
   ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

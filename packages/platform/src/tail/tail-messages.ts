@@ -61,4 +61,7 @@ const areTexts = (value: Json | undefined): boolean =>
 
 /** As far as filters look. */
 const isLine = (line: Json): boolean =>
-  isJsonObject(line) && Array.isArray(line['people']) && line['people'].every(areTexts);
+  isJsonObject(line) &&
+  isJsonObject(line['details']) &&
+  Array.isArray(line['people']) &&
+  line['people'].every(areTexts);

@@ -2,7 +2,7 @@
  * `/livez`, `/readyz` and `/metrics` on a port of their own. It serves a process without another server, and one whose
  * port is public (`*_ADMIN_PORT`).
  */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Lifecycle } from '../process/lifecycle.ts';
 import type { Logger } from '../process/logger.ts';
@@ -32,35 +32,57 @@ export interface AdminServer {
   close(): Promise<void>;
 }
 
+const TEXT_TYPE = 'text/plain; charset=utf-8';
+/** The answer of Node has no type. */
+const BROKEN_HEAD_ANSWER = [
+  'HTTP/1.1 400 Bad Request',
+  `Content-Type: ${TEXT_TYPE}`,
+  'X-Content-Type-Options: nosniff',
+  'Content-Length: 0',
+  'Connection: close',
+  '\r\n',
+].join('\r\n');
+
 /** @throws AppError PORT_TAKEN */
 export async function startAdminServer(options: AdminServerOptions): Promise<AdminServer> {
-  const server = createServer((request, response) => {
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
     const send = (status: number, contentType: string, body: string) => {
       response
-        .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store' })
+        .writeHead(status, {
+          'Content-Type': contentType,
+          'X-Content-Type-Options': 'nosniff',
+          'Cache-Control': 'no-store',
+        })
         .end(body);
     };
     const answer = async (): Promise<void> => {
       switch (request.url) {
         case '/livez':
-          return send(200, 'text/plain', 'alive\n');
+          return send(200, TEXT_TYPE, 'alive\n');
         case '/readyz': {
           const { isReady, details } = await options.readiness();
           return send(
             isReady ? 200 : 503,
-            'application/json',
+            'application/json; charset=utf-8',
             `${JSON.stringify({ ready: isReady, ...(options.showsDetails && details) })}\n`,
           );
         }
         case '/metrics':
           if (!options.showsDetails)
-            return send(404, 'text/plain', `set ${options.owner}_ADMIN_PORT: metrics are there\n`);
+            return send(404, TEXT_TYPE, `set ${options.owner}_ADMIN_PORT: metrics are there\n`);
           return send(200, options.metrics.contentType, await options.metrics.render());
         default:
-          return send(404, 'text/plain', 'there is /livez, /readyz and /metrics\n');
+          return send(404, TEXT_TYPE, 'there is /livez, /readyz and /metrics\n');
       }
     };
-    answer().catch(() => send(500, 'text/plain', 'could not be read\n'));
+    answer().catch(() => send(500, TEXT_TYPE, 'could not be read\n'));
+  };
+  // The answers of Node to such requests have no type.
+  const server = createServer({ requireHostHeader: false }, serve);
+  server.on('checkExpectation', serve);
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end(BROKEN_HEAD_ANSWER);
+    else socket.destroy();
   });
   await listen(server, options);
   return {

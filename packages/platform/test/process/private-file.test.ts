@@ -37,6 +37,7 @@ test('a file that an earlier version left open to others becomes private and kee
 test.each([
   ['was not there is made private', undefined, [], '700'],
   ['with only our files is closed', 0o755, ['a.sqlite'], '700'],
+  ['that is a volume with only our files is closed', 0o755, ['a.sqlite', 'lost+found'], '700'],
   ['that holds something else stays as it is', 0o755, ['a.sqlite', 'notes'], '755'],
   ['that is everybody’s stays as it is', 0o1777, [], '777'],
 ] as const)('a folder that %s', (_, mode, entries, wanted) => {

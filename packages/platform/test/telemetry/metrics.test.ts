@@ -1,5 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { StallWatch } from '@sluice/platform/testing/stall-watch';
+import { createLogger } from '../../src/process/logger.ts';
+import { repeat } from '../../src/process/repeat.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 const BLOCKED_MS = 900;
@@ -67,4 +69,20 @@ test('a read that hangs does not keep other metrics from the page', async () => 
   await vi.advanceTimersByTimeAsync(5_000);
   expect(valueOn(await page, 'of_another')).toBe('5');
   expect(valueOn(await page, 'of_a_store_that_hangs')).toBeUndefined();
+});
+
+test('the looks at the event loop wake an idle process together with its repetitions', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'performance'] });
+  createMetrics('test');
+  const repetition = repeat('test', 1_000, createLogger('test', 'silent'), () => Promise.resolve());
+  // Each second the look and the repetition end at one mark, and the look ends at the mark between.
+  await vi.advanceTimersByTimeAsync(5_250);
+  expect(vi.getTimerCount()).toBeLessThanOrEqual(2);
+  let wakeUps = 0;
+  for (; wakeUps < 20; wakeUps++) {
+    const beforeMs = performance.now();
+    await vi.advanceTimersToNextTimerAsync();
+    expect(performance.now() - beforeMs).toBeGreaterThan(100);
+  }
+  await repetition.stop();
 });

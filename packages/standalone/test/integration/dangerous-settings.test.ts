@@ -1,15 +1,29 @@
 /** Settings that would open an installation without anybody noticing: each service, started as an operator starts it. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { apiSettings } from '@sluice/api/settings';
+import { simulatorSettings } from '@sluice/billing-vendor/settings';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   beginServiceUnderTest,
   runProgramUnderTest,
   TEST_SEALING_KEYS,
 } from '@sluice/platform/testing/service-under-test';
+import { intakeSettings } from '@sluice/intake/settings';
+import { findMisspeltSettings } from '@sluice/platform/settings/misspelt-settings';
+import { workerSettings } from '@sluice/worker/process/settings';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { allowsPrivateAddresses, standaloneSettings } from '../../src/settings.ts';
+import {
+  allowsPrivateAddresses,
+  standaloneSettings,
+  SUPERVISOR_SETTING_NAMES,
+} from '../../src/settings.ts';
 import { parseSettings } from '@sluice/platform/settings/config';
 
 const mainOf = (name: string) =>
@@ -88,6 +102,14 @@ test.each([
   [{ NODE_ENV: 'production', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }, true],
   [{ NODE_ENV: 'development', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'false' }, false],
   [{ NODE_ENV: 'production', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: '' }, false],
+  [{ API_HOST: '0.0.0.0' }, false],
+  [{ API_HOST: '192.168.1.7' }, false],
+  [{ INTAKE_HOST: '::' }, false],
+  [{ API_HOST: '::1', INTAKE_HOST: 'localhost' }, true],
+  [{ API_HOST: '0.0.0.0', WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }, true],
+  [{ API_TRUSTED_PROXIES: '127.0.0.1' }, false],
+  [{ DEMO_HOSTS: 'demo.example.com' }, false],
+  [{ DEMO_HOSTS: '' }, true],
 ])('npm start with %j lets workers reach private addresses: %s', (environment, isAllowed) => {
   expect(allowsPrivateAddresses(parseSettings(standaloneSettings, environment))).toBe(isAllowed);
 });
@@ -127,6 +149,40 @@ test.each(SERVICES)(
     ]);
   },
 );
+
+test('npm start warns of its own misspelt settings, with the right names', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  onTestFinished(() => void holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-misspelt-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  // A port that is taken ends the start.
+  const { code, output } = await runProgramUnderTest(mainOf('standalone'), {
+    SLUICE_DIRECTORY: directory,
+    INTAKE_PORT: String(port),
+    SLUICE_DIRECTRY: '/data',
+    LOG_FORMT: 'json',
+    PROCESS_PER_SERVICES: 'true',
+  });
+  expect(code).toBe(1);
+  const warned = output.matchAll(/^(\w+) is not a setting.* set (\w+), the nearest/gm);
+  expect([...warned].map(([, name, nearest]) => [name, nearest])).toEqual([
+    ['SLUICE_DIRECTRY', 'SLUICE_DIRECTORY'],
+    ['LOG_FORMT', 'LOG_FORMAT'],
+    ['PROCESS_PER_SERVICES', 'PROCESS_PER_SERVICE'],
+  ]);
+});
+
+test('each setting of npm start is a setting of its supervisor or of a service, and no service setting looks misspelt', () => {
+  const ofServices = [intakeSettings, workerSettings, apiSettings, simulatorSettings].flatMap(
+    ({ shape }) => Object.keys(shape),
+  );
+  const known = new Set([...SUPERVISOR_SETTING_NAMES, ...ofServices]);
+  expect(Object.keys(standaloneSettings.shape).filter((name) => !known.has(name))).toEqual([]);
+  const environment = Object.fromEntries([...known].map((name) => [name, 'x']));
+  expect(findMisspeltSettings(environment, SUPERVISOR_SETTING_NAMES)).toEqual([]);
+});
 
 test.each(SERVICES)(
   '%s in production shows its numbers on its admin port alone, and nowhere without one',

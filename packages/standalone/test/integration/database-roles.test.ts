@@ -76,6 +76,59 @@ test.each([
   },
 );
 
+const LOGINS = ['sluice_intake_login', 'sluice_api_login', 'sluice_worker_login'];
+
+/** Runs `infra/postgres/logins.sql` as an operator does. */
+const makeLogins = (passwords: Readonly<Record<string, string>>) =>
+  promisify(execFile)('psql', [owner.url, '-qf', join(ROOT, 'infra/postgres/logins.sql')], {
+    env: { PATH: process.env['PATH'], ...passwords },
+  });
+
+async function readAs(login: string, password: string, columns: string): Promise<unknown> {
+  const url = new URL(owner.url);
+  url.username = login;
+  url.password = password;
+  const options = { poolMax: 1, applicationName: 'role', onError: () => {} };
+  const database = createDatabase({ url: url.href, ...options });
+  try {
+    return await sql`select ${sql.raw(columns)} limit 1`.execute(database);
+  } finally {
+    await database.destroy();
+  }
+}
+
+test('the logins that an operator makes have the rights of their services alone, and their last passwords', async () => {
+  onTestFinished(async () => {
+    for (const login of LOGINS)
+      await sql`drop role if exists ${sql.id(login)}`.execute(owner.database);
+  });
+  const passwords = {
+    INTAKE_POSTGRES_PASSWORD: 'of intake',
+    API_POSTGRES_PASSWORD: `it's the API's`,
+    WORKER_POSTGRES_PASSWORD: 'of the worker',
+  };
+  const { API_POSTGRES_PASSWORD: missing, ...others } = passwords;
+  await expect(makeLogins(others)).rejects.toThrow('syntax error');
+  await expect(makeLogins({ ...passwords, API_POSTGRES_PASSWORD: '' })).rejects.toThrow('zero');
+  const { rows } = await sql`
+    select from pg_roles where rolname = any(${LOGINS}::text[])`.execute(owner.database);
+  expect(rows).toEqual([]);
+
+  await makeLogins(passwords);
+  await readAs('sluice_intake_login', 'of intake', 'secret_hash from api_credentials');
+  await readAs('sluice_api_login', missing, '* from service_accounts');
+  await readAs('sluice_worker_login', 'of the worker', 'signing_key from webhooks');
+  await expect(
+    readAs('sluice_intake_login', 'of intake', 'signing_key from webhooks'),
+  ).rejects.toMatchObject(refusal);
+  await expect(
+    readAs('sluice_worker_login', 'of the worker', '* from console_sessions'),
+  ).rejects.toMatchObject(refusal);
+
+  await makeLogins({ ...passwords, INTAKE_POSTGRES_PASSWORD: 'a new one' });
+  await readAs('sluice_intake_login', 'a new one', 'secret_hash from api_credentials');
+});
+
 test('intake reads no secret, no person and no event, and writes no row of billing', async () => {
   const intake = await connectAs('sluice_intake');
   for (const columns of [

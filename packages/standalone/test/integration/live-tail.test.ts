@@ -150,7 +150,7 @@ describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) 
       );
       expect(tail.lines('refused')).toContainEqual(
         expect.objectContaining({
-          details: expect.objectContaining({ source: 'imports', row: 2, code: 'person_not_found' }),
+          details: expect.objectContaining({ source: 'imports', row: 3, code: 'person_not_found' }),
         }),
       );
     }, WAIT);

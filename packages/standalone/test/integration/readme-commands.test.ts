@@ -21,12 +21,18 @@ const named = readFileSync(`${ROOT}docs/operations/deploy.md`, 'utf8').matchAll(
 /** Commands that are a process of their own. */
 const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((name) => {
   const command =
-    /^node scripts\/install\.mjs && exec node_modules\/\.bin\/node ((?:--\S+ )*)(packages\/(?!standalone)\S+)$/.exec(
+    /^node scripts\/install\.mjs && (?:[A-Z_]+=\S+ )*exec node_modules\/\.bin\/node ((?:--\S+ )*)(packages\/(?!standalone)\S+)$/.exec(
       scripts[name] ?? '',
     );
   const [, flags = '', file = ''] = command ?? [];
-  return command ? [{ name, file, flags: flags.split(' ').filter((flag) => flag !== '') }] : [];
+  return command ? [{ name, file, flags: flagsOf(flags) }] : [];
 });
+
+/** Its files are named from the root of the checkout. */
+function flagsOf(text: string): string[] {
+  const flags = text.split(' ').filter((flag) => flag !== '');
+  return flags.map((flag) => flag.replace('=./', `=${ROOT}`));
+}
 
 test('the page starts each process', () => {
   expect(COMMANDS.map(({ name }) => name)).toEqual(['intake', 'worker', 'api', 'vendor-simulator']);

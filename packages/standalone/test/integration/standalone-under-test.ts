@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
+import { nodeFlagsOf } from '@sluice/platform/testing/service-under-test';
 import { expect, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -25,23 +26,20 @@ export async function startStandaloneUnderTest(
   const [intake, api, worker, simulator] = await Promise.all(
     Array.from({ length: 4 }, () => findFreePort()),
   );
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', `${root}packages/standalone/src/main.ts`],
-    {
-      env: {
-        PATH: process.env['PATH'],
-        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
-        SLUICE_DIRECTORY: directory,
-        INTAKE_PORT: String(intake),
-        API_PORT: String(api),
-        WORKER_PORT: String(worker),
-        SIMULATOR_PORT: String(simulator),
-        ...more,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  const main = `${root}packages/standalone/src/main.ts`;
+  const child = spawn(process.execPath, [...nodeFlagsOf(main), main], {
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      SLUICE_DIRECTORY: directory,
+      INTAKE_PORT: String(intake),
+      API_PORT: String(api),
+      WORKER_PORT: String(worker),
+      SIMULATOR_PORT: String(simulator),
+      ...more,
     },
-  );
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   atEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGTERM');

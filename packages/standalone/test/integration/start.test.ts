@@ -316,6 +316,7 @@ test(
     const open = start({ INTAKE_HOST: '0.0.0.0' });
     const banner = await open.says('out of force');
     expect(banner).not.toContain('demo_write_key');
+    expect(banner).toContain('Webhooks and imports reach no private addresses.');
     const answer = await fetch(`http://127.0.0.1:${environment['INTAKE_PORT']}/v1/identify`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa('demo_write_key:')}`, 'x-strict-mode': '1' },

@@ -38,6 +38,8 @@ test('a user is invited with all workspaces, is signed out, and loses the second
     database,
   );
   expect(JSON.parse((await run('reset', 'ada@example.com')).output)).toMatchObject({ reset: true });
+  const coded = JSON.parse((await run('code', 'ada@example.com')).output) as { code: string };
+  expect(coded.code).toMatch(/^\d{16}$/);
   const log = await sql<{ actor: string; action: string }>`
     select actor_type as actor, action from audit_logs
      where object_type = 'user' and object_id = ${String(userId)} order by audit_log_id`.execute(
@@ -45,6 +47,7 @@ test('a user is invited with all workspaces, is signed out, and loses the second
   );
   expect(log.rows).toEqual([
     { actor: 'system', action: 'created' },
+    { actor: 'system', action: 'updated' },
     { actor: 'system', action: 'updated' },
     { actor: 'system', action: 'updated' },
   ]);

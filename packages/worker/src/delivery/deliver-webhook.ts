@@ -103,11 +103,11 @@ async function take(deps: DeliverLaneDeps, lane: LaneKey): Promise<TakenLane | u
 }
 
 async function runInProgress(
-  { inProgress }: DeliverLaneDeps,
+  { inProgress, monotonicNow }: DeliverLaneDeps,
   lane: LaneKey,
   drain: LaneDrain,
 ): Promise<DrainOutcome> {
-  inProgress.add(lane, drain);
+  inProgress.add(lane, drain, monotonicNow());
   try {
     return await drain.run();
   } finally {

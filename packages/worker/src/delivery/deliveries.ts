@@ -16,6 +16,7 @@ import type { Producer } from '@sluice/platform/queue/queue';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { AccessTokens, type AccessTokensDeps } from './access-tokens.ts';
 import { authorizedPost, TOKEN_TIME_SHARE } from './authorized-post.ts';
+import { claimRange } from './claim-range.ts';
 import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from '../http/http-client.ts';
 import { outcomeOf } from '../http/http-outcome.ts';
@@ -26,12 +27,16 @@ import { createLaneStore, type LaneStore } from '../lane/lane-store.ts';
 import { DirectWakes } from './direct-wakes.ts';
 import type { LaneHandOver } from '../events/process-commit-batch.ts';
 import { LanesInProgress } from './lanes-in-progress.ts';
+import { RangeDrains } from './range-drains.ts';
 import { IdleTime } from '../scheduling/idle-time.ts';
 import type { webhookOptions } from '../process/webhook-settings.ts';
 
 export interface DeliveriesDeps {
   readonly database: Database;
-  readonly producer: Pick<Producer, 'wakeLane' | 'wakeLaneAt'>;
+  readonly producer: Pick<
+    Producer,
+    'wakeLane' | 'wakeLaneAt' | 'wakeLanes' | 'wakeEach' | 'wakeRange'
+  >;
   readonly webhooks: ReturnType<typeof webhookOptions>;
   readonly openSecret: LaneDrainDeps['openSecret'];
   readonly encryptSecret: AccessTokensDeps['encryptSecret'];
@@ -62,9 +67,11 @@ export interface Deliveries {
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
   readonly timeSliceCount: () => number;
+  /** How long the oldest drain of a lane has run; 0 without one. */
+  readonly oldestDrainMs: () => number;
   /** Has lanes drained whose logs have grown: by this process, unless it drains too many already. */
   readonly lanes: LaneHandOver;
-  readonly wakeLane: Processors['wakeLane'];
+  readonly processors: Pick<Processors, 'wakeLane' | 'wakeRange'>;
 }
 
 /**
@@ -85,6 +92,11 @@ const SLOW_REQUESTS_MAX = 4_096;
 
 /** Lanes that are drained without a job; with more of them, all workers are to take their share. */
 const DIRECT_WAKES_MAX = 64;
+/**
+ * Lanes of woken ranges in progress, from which on no range is claimed. They are more than have requests in flight, so
+ * that no permit waits for a claim. With 768 a worker delivered no more (`npm run bench -- deliver --webhooks 10000`).
+ */
+const RANGE_LANES_MAX = 320;
 
 /** The resources that it opens are closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
@@ -178,6 +190,24 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   });
   deps.lifecycle.defer('lanes woken here', () => directWakes.close());
 
+  const rangeDrains = new RangeDrains({
+    claim: (range) => claimRange({ ...delivering, wakeEach: producer.wakeEach }, range),
+    async drain(lane, taken, { timeSliceMs, isPlaceWanted }) {
+      const leases = { ...draining.leases, timeSliceMs };
+      await capacity.waitFor(deliverLane({ ...delivering, leases, isPlaceWanted }, lane, taken));
+      timeSliceCount++;
+    },
+    wakeAgain: (range) => producer.wakeRange(range),
+    countMax: RANGE_LANES_MAX,
+    timeSliceMs: draining.leases.timeSliceMs,
+    onFailure: (error) =>
+      logger.warn(
+        { error },
+        'a drain failed; the reconciliation loop will find its delivery queue',
+      ),
+  });
+  deps.lifecycle.defer('ranges of lanes', () => rangeDrains.close());
+
   const lanes: LaneHandOver = {
     taking() {
       const { isShown, processId: holderProcessId } = deps.presence;
@@ -186,16 +216,17 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       return { leaseMs: draining.leases.leaseMs, holderProcessId, nowMs: now(), countMax };
     },
     wake: deps.tracing.waking(async (logged, askedAtMs) => {
-      const wakes = logged.map(async (lane) => {
+      const left: LaneKey[] = [];
+      for (const lane of logged) {
         const { environmentId, webhookId, claimed, deliveries } = lane;
         const key = { environmentId, webhookId };
         if (claimed) {
           const taken = { claimed, claimedAtMs: askedAtMs };
           directWakes.drainTaken(key, deliveries ? { ...taken, deliveries } : taken);
-        } else if (!inProgress.tell(lane) && !directWakes.wake(key)) await producer.wakeLane(key);
-      });
+        } else if (!inProgress.tell(lane) && !directWakes.wake(key)) left.push(key);
+      }
       // A wake-up that is lost here is made good by the reconcile loop.
-      await Promise.all(wakes).catch((error: unknown) => {
+      await producer.wakeLanes(left).catch((error: unknown) => {
         logger.warn(
           { error },
           'delivery queues could not be woken; the reconciliation loop will find them',
@@ -210,11 +241,18 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     permits,
     attempts,
     timeSliceCount: () => timeSliceCount,
+    oldestDrainMs() {
+      const { oldestBeganAtMs } = inProgress;
+      return oldestBeganAtMs === undefined ? 0 : monotonicNow() - oldestBeganAtMs;
+    },
     lanes,
-    async wakeLane(lane, isPlaceWanted) {
-      await capacity.waitFor(deliverLane({ ...delivering, isPlaceWanted }, lane));
-      timeSliceCount++;
-      return { outcome: 'done' };
+    processors: {
+      async wakeLane(lane, isPlaceWanted) {
+        await capacity.waitFor(deliverLane({ ...delivering, isPlaceWanted }, lane));
+        timeSliceCount++;
+        return { outcome: 'done' };
+      },
+      wakeRange: (range) => rangeDrains.wake(range),
     },
   };
 }

@@ -16,23 +16,36 @@ import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 export interface GrowingDrain {
   /** False if it is too late for this drain, and the lane must be woken. */
   noteLogged(lastSequence: number, deliveries?: LoggedLane['deliveries']): boolean;
-  /** True if it will ask for the end of its log again before it gives the lane back. */
+  /** True if it will ask for the end of its log again before it gives the lane back, and its lease has not ended. */
   readonly looksAgain: boolean;
 }
 
 export class LanesInProgress {
   readonly #drains = new Map<string, GrowingDrain>();
+  /** Oldest first; also a drain whose lane another one has taken over. */
+  readonly #beganAtMs = new Map<GrowingDrain, number>();
 
   get count(): number {
     return this.#drains.size;
   }
 
-  add(lane: LaneKey, drain: GrowingDrain): void {
+  /**
+   * Since when the oldest drain runs, by the clock of `add`. Undefined without a drain. Only this shows one that never
+   * ends: most drains have no job that could be found hung.
+   */
+  get oldestBeganAtMs(): number | undefined {
+    const [oldest] = this.#beganAtMs.values();
+    return oldest;
+  }
+
+  add(lane: LaneKey, drain: GrowingDrain, nowMs: number): void {
     this.#drains.set(nameOf(lane), drain);
+    this.#beganAtMs.set(drain, nowMs);
   }
 
   remove(lane: LaneKey, drain: GrowingDrain): void {
     if (this.#drains.get(nameOf(lane)) === drain) this.#drains.delete(nameOf(lane));
+    this.#beganAtMs.delete(drain);
   }
 
   /** True if a wake-up of the lane may be skipped: the drain here sees all deliveries that were logged before. */

@@ -5,6 +5,10 @@
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import {
+  waitingForEach,
+  type PipelinedTransaction,
+} from '@sluice/database/connection/pipelined-transaction';
 import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { nameOf } from '@sluice/database/delivery/lanes';
 import type { NumberStock } from '@sluice/database/people/numbers';
@@ -112,12 +116,13 @@ interface Applying {
 /** Applies operations in order. */
 export async function applyTogether(
   deps: ProcessCommitBatchDeps,
-  transaction: DatabaseOrTransaction,
+  pipelined: PipelinedTransaction,
   operations: readonly Operation[],
   subscriptions: IncomingSubscriptions,
   { needs = findStateNeeds(operations), options, taking }: Applying = { options: SAFEST },
 ): Promise<Applied> {
-  const state = await loadState(transaction, needs, options);
+  const { transaction } = pipelined;
+  const state = await loadState(pipelined, needs, options);
   if (state.takenEvents.length > 0) deps.takenIds.proved(deps.now());
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
@@ -128,7 +133,7 @@ export async function applyTogether(
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, changes, taking);
+  const lanes = await writeChanges(pipelined, changes, taking);
   const { events, reports, issues } = changes;
   return {
     lanes,
@@ -165,7 +170,7 @@ export async function applyIsolated(
 ): Promise<Applied> {
   try {
     return await inSavepoint(transaction, isContained, () =>
-      applyTogether(deps, transaction, operations, subscriptions, {
+      applyTogether(deps, waitingForEach(transaction), operations, subscriptions, {
         options: { ...SAFEST, waitingVisitorsOf },
       }),
     );
@@ -226,7 +231,12 @@ async function deadLetter(
       sample: JSON.stringify(operation).slice(0, 200),
     },
   };
-  const { lanes, counts } = await applyTogether(deps, transaction, [record], NO_SUBSCRIPTIONS);
+  const { lanes, counts } = await applyTogether(
+    deps,
+    waitingForEach(transaction),
+    [record],
+    NO_SUBSCRIPTIONS,
+  );
   return { lanes, counts: { ...counts, parked: 1 } };
 }
 

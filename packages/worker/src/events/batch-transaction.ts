@@ -9,6 +9,10 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import {
+  inPipelinedTransaction,
+  inWaitingTransaction,
+} from '@sluice/database/connection/pipelined-transaction';
+import {
   listApplicationSubscriptions,
   listIncomingSubscriptions,
 } from '@sluice/database/delivery/incoming-subscriptions';
@@ -18,12 +22,18 @@ import { waitToMerge } from '@sluice/database/people/merge-gate';
 import { IncomingSubscriptions } from '@sluice/domain/delivery/incoming-subscription';
 import { applicationsIn } from '@sluice/domain/reports/incoming-report';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { orderPlaceOf, type BatchPlace } from '@sluice/domain/operations/order-place';
-import { environmentOf, unpackPlaced } from '@sluice/domain/operations/packed-event';
+import {
+  environmentOf,
+  unpackOperation,
+  unpackPlaced,
+  type QueuedOperation,
+} from '@sluice/domain/operations/packed-event';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
@@ -40,6 +50,7 @@ import {
   type Run,
 } from './earlier-batches.ts';
 import { inFlushOrder, type FlushPart } from './flush-order.ts';
+import { readUnlocked, type UnlockedRows } from './load-state.ts';
 import { EarlierFirst } from './make-way.ts';
 
 export type ProcessOutcome =
@@ -121,7 +132,10 @@ function applyInOne(
   }: ApplyOptions,
   onApplied: (operations: readonly Operation[]) => void,
 ): Promise<ProcessOutcome> {
-  return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
+  const inTransaction = isIsolating ? inWaitingTransaction : inPipelinedTransaction;
+  const forgotten = pending?.watchForgotten();
+  return inTransaction(deps.database, async (pipelined): Promise<ProcessOutcome> => {
+    const { transaction } = pipelined;
     const claims = commitBatches.map(({ id, operations, traceparent = null }) => ({
       envelopeId: id,
       operationCount: operations.length,
@@ -135,13 +149,15 @@ function applyInOne(
     // Both parts of a split commit batch would have to agree on it, so when isolating each holds every identifier that
     // it names.
     const triesToKeepMergesOff = stance === 'reads' && isLogged && !isIsolating;
-    const { numbers, keepsMergesOff, reportingIncoming } = await claimCommitBatches(
+    const claiming = claimCommitBatches(
       transaction,
       claims,
       environmentIdsOf(commitBatches),
       triesToKeepMergesOff,
       isOfOneShard,
     );
+    const reading = triesToKeepMergesOff ? readBehindClaim(transaction, commitBatches) : undefined;
+    const { numbers, keepsMergesOff, reportingIncoming } = await claiming;
     if (claimsAll && numbers.includes(undefined)) throw new AppliedBefore();
     const parts = commitBatches.map((commitBatch, index): FlushPart => {
       const envelopeNumber = numbers[index];
@@ -166,6 +182,13 @@ function applyInOne(
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = await loadSubscriptions(transaction, reportingIncoming, operations);
     const visitorsOf = waitingVisitorsOf(pending, held);
+    // Without the gate, or for other operations than the rows were read for, they are read again. The same if a batch
+    // that may have changed them became known as applied meanwhile: the look at earlier batches does not see it any more.
+    const isAllClaimed =
+      keepsMergesOff &&
+      !numbers.includes(undefined) &&
+      !forgotten?.batches.some(({ isOrderFree }) => !isOrderFree);
+    const unlocked = isAllClaimed ? await reading : undefined;
     const { lanes, counts } = isIsolating
       ? await applyIsolated(
           deps,
@@ -175,13 +198,14 @@ function applyInOne(
           subscriptions,
           visitorsOf,
         )
-      : await applyTogether(deps, transaction, operations, subscriptions, {
+      : await applyTogether(deps, pipelined, operations, subscriptions, {
           needs,
           options: {
             keepsMergesOff,
             looksForTakenIds,
             looksForRemadeNames,
             waitingVisitorsOf: visitorsOf,
+            ...(unlocked && { unlocked }),
           },
           taking: deps.lanes?.taking(),
         });
@@ -193,7 +217,38 @@ function applyInOne(
       lanes: eachOnce(lanes),
       counts,
     };
-  });
+  }).finally(() => forgotten?.end());
+}
+
+/** More operations make the double look at their needs cost more than the round trip that it spares. */
+const READ_BEHIND_CLAIM_MAX = 64;
+
+/**
+ * Reads, before the claim is answered, the rows that need no lock. Postgres runs the statements after the claim's, which
+ * keeps merges off.
+ *
+ * @returns undefined if there are many operations.
+ */
+function readBehindClaim(
+  transaction: DatabaseOrTransaction,
+  commitBatches: readonly CommitBatch[],
+): Promise<UnlockedRows> | undefined {
+  const queued = commitBatches.flatMap(({ operations }) => operations);
+  const needs = queued.length > READ_BEHIND_CLAIM_MAX ? undefined : needsOf(queued);
+  if (!needs) return undefined;
+  const reading = readUnlocked(transaction, needs, true);
+  // After a failed claim they have no reader.
+  reading.catch(() => undefined);
+  return reading;
+}
+
+/** Undefined if one of them cannot even be read through, which is found again when they are applied. */
+function needsOf(queued: readonly QueuedOperation[]): StateNeeds | undefined {
+  try {
+    return findStateNeeds(queued.map((each) => unpackOperation(each)));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of the workspaces that have webhooks for incoming events, and of the applications that messages name. */

@@ -95,13 +95,15 @@ async function keysOfHeld(
   needs: StateNeeds,
 ): Promise<ReadonlySet<number>> {
   const keys = new Set<number>();
-  await addNamesOfOwners(keys, transaction, needs);
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
-  // An object to which a visitor will relate somebody may be deleted by an earlier call.
-  for (const { environmentId, key } of await listObjectsOfVisitors(transaction, visitors))
-    keys.add(keyHashOf(environmentId, key) | 0);
+  const [, ofVisitors] = await Promise.all([
+    addNamesOfOwners(keys, transaction, needs),
+    // An object to which a visitor will relate somebody may be deleted by an earlier call.
+    listObjectsOfVisitors(transaction, visitors),
+  ]);
+  for (const { environmentId, key } of ofVisitors) keys.add(keyHashOf(environmentId, key) | 0);
   // The names in the operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
   for (const { batch, operations } of held) {
     // A batch that was applied before needs no person.
@@ -226,11 +228,11 @@ async function addNamesOfOwners(
   database: DatabaseOrTransaction,
   needs: StateNeeds,
 ): Promise<void> {
-  for (const { environmentId, key } of [
-    ...(await listNamesOfOwners(database, needs)),
-    ...(await listNamesOfObjects(database, needs)),
-  ])
-    keys.add(keyHashOf(environmentId, key) | 0);
+  const names = await Promise.all([
+    listNamesOfOwners(database, needs),
+    listNamesOfObjects(database, needs),
+  ]);
+  for (const { environmentId, key } of names.flat()) keys.add(keyHashOf(environmentId, key) | 0);
 }
 
 /** True for two parts of one call: they are applied together. */

@@ -11,6 +11,7 @@
  * Part of step 9 of the walk: after the claim in `process-commit-batch.ts`, before operations are applied.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import type { PipelinedTransaction } from '@sluice/database/connection/pipelined-transaction';
 import { listDevicesOf } from '@sluice/database/people/devices';
 import { claimEventIds, takeEventIds } from '@sluice/database/events/event-ids';
 import { listMessageDeliveries } from '@sluice/database/events/message-deliveries';
@@ -50,6 +51,8 @@ export interface LoadOptions {
   readonly looksForTakenIds: boolean;
   /** Workspaces in which earlier writes of visitors may not be applied yet. */
   readonly waitingVisitorsOf: ReadonlySet<number>;
+  /** Absent: they are read. */
+  readonly unlocked?: UnlockedRows;
   /** Looks whether an identifier that was given up while it was waited for is somebody's again. */
   readonly looksForRemadeNames: boolean;
 }
@@ -62,18 +65,42 @@ export const SAFEST: LoadOptions = {
   looksForRemadeNames: true,
 };
 
+/** Rows that are read without a lock: behind the claim, and before it is answered. */
+export interface UnlockedRows {
+  readonly messageDeliveries: readonly MessageDeliveryRow[];
+  /** Empty if each of them must be locked. */
+  readonly identifiers: readonly IdentifierRow[];
+}
+
+/** Both statements are sent at once. */
+export async function readUnlocked(
+  transaction: DatabaseOrTransaction,
+  { messageDeliveries, identifiers }: StateNeeds,
+  keepsMergesOff: boolean,
+): Promise<UnlockedRows> {
+  const isReading = keepsMergesOff && !identifiers.every(({ needsPerson }) => needsPerson);
+  const [messages, found] = await Promise.all([
+    listMessageDeliveries(transaction, messageDeliveries),
+    isReading ? listIdentifiers(transaction, identifiers) : [],
+  ]);
+  return { messageDeliveries: messages, identifiers: found };
+}
+
 /** Takes the event ids and loads the rest. A row that is not found does not exist, and is not locked. */
 export async function loadState(
-  transaction: DatabaseOrTransaction,
+  { transaction, sending }: PipelinedTransaction,
   needs: StateNeeds,
-  { keepsMergesOff, looksForTakenIds, waitingVisitorsOf, looksForRemadeNames }: LoadOptions,
+  options: LoadOptions,
 ): Promise<LoadedState> {
-  await holdNames(transaction, needs.halves);
+  const { keepsMergesOff, looksForTakenIds, waitingVisitorsOf, looksForRemadeNames, unlocked } =
+    options;
+  await holdNames(sending, needs.halves);
   const takenEvents = looksForTakenIds ? await claimEventIds(transaction, needs.events) : [];
-  if (!looksForTakenIds) await takeEventIds(transaction, needs.events);
-  const read = await listMessageDeliveries(transaction, needs.messageDeliveries);
+  if (!looksForTakenIds) await takeEventIds(sending, needs.events);
+  const { messageDeliveries: read, identifiers: listed } =
+    unlocked ?? (await readUnlocked(transaction, needs, keepsMergesOff));
   const identifiers = keepsMergesOff
-    ? await readOrLockIdentifiers(transaction, needs, read, looksForRemadeNames)
+    ? await readOrLockIdentifiers(transaction, needs, read, listed, looksForRemadeNames)
     : await lockWithReleased(transaction, needs, needs.identifiers, looksForRemadeNames);
   const visitors = await listVisitors(transaction, visitorsIn(needs, identifiers));
   const { people, messageDeliveries } = await lockPeopleOf(
@@ -92,26 +119,28 @@ export async function loadState(
   const { whole, others } = byMerging(needs, identifiers, people);
   const changesRelationships = needs.changesRelationships || kept.objects.length > 0;
   const deviceTokens = [...needs.deviceTokens, ...kept.deviceTokens];
+  const [ofWhole, ofOthers, allDevices, devices, deletedIdentifiers, newestVisitorPlaces, members] =
+    await Promise.all([
+      listRelationshipsOf(transaction, whole, 'all'),
+      changesRelationships ? listRelationshipsOf(transaction, others, objects) : [],
+      listDevicesOf(transaction, whole, 'all'),
+      listDevicesOf(transaction, others, deviceTokens),
+      needs.hasReplayed ? listDeletedIdentifiers(transaction, needs.identifiers) : [],
+      newestPlaces(transaction, needs, waitingVisitorsOf),
+      listSegmentMembersOf(transaction, whole),
+    ]);
   return {
     takenEvents,
     messageDeliveries,
     identifiers: suppressed.length === 0 ? identifiers : [...identifiers, ...suppressed],
     people,
     objects,
-    relationships: [
-      ...(await listRelationshipsOf(transaction, whole, 'all')),
-      ...(changesRelationships ? await listRelationshipsOf(transaction, others, objects) : []),
-    ],
-    devices: [
-      ...(await listDevicesOf(transaction, whole, 'all')),
-      ...(await listDevicesOf(transaction, others, deviceTokens)),
-    ],
+    relationships: [...ofWhole, ...ofOthers],
+    devices: [...allDevices, ...devices],
     visitors,
-    deletedIdentifiers: needs.hasReplayed
-      ? await listDeletedIdentifiers(transaction, needs.identifiers)
-      : [],
-    newestVisitorPlaces: await newestPlaces(transaction, needs, waitingVisitorsOf),
-    segmentMembers: await listSegmentMembersOf(transaction, whole),
+    deletedIdentifiers,
+    newestVisitorPlaces,
+    segmentMembers: members,
   };
 }
 
@@ -206,7 +235,7 @@ function keptBy(visitors: readonly VisitorRow[]): {
 }
 
 /**
- * Reads all identifiers and locks the ones that must be held. If another transaction moved an identifier in between,
+ * Locks the identifiers that must be held. If another transaction moved an identifier in between,
  * the locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
  * other.
  */
@@ -214,14 +243,12 @@ async function readOrLockIdentifiers(
   transaction: DatabaseOrTransaction,
   needs: StateNeeds,
   messageDeliveries: readonly MessageDeliveryRow[],
+  read: readonly IdentifierRow[],
   looksForRemadeNames: boolean,
 ): Promise<readonly IdentifierRow[]> {
   const otherPeople = [...needs.people, ...messageDeliveries].flatMap(
     ({ personId }) => personId ?? [],
   );
-  const read = needs.identifiers.every(({ needsPerson }) => needsPerson)
-    ? []
-    : await listIdentifiers(transaction, needs.identifiers);
   const held = identifiersToHold(needs, read, otherPeople);
   // The names that a suppressed person gives up are found by number alone.
   const namesBySvcId = needs.releasesIdentifiers && needs.people.length > 0;

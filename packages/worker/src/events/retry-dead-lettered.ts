@@ -6,7 +6,9 @@
  * that fails again is dead-lettered again, under a new id. While the broker is full it waits, like every process that
  * adds work.
  *
- * They are applied after all later operations of the same people: their order is lost, and only theirs.
+ * They are applied after all later operations of the same people: their order is lost, and only theirs. As late calls
+ * they bring no person back who was deleted since they were received (`domain/src/apply/late-calls.ts`). This holds for
+ * deletions of the last 30 days: older ones are forgotten, and dead-lettered operations wait without a limit.
  *
  * Beside `process-commit-batch.ts`, which dead-letters; `scripts/parked.ts` is its door.
  */
@@ -43,7 +45,7 @@ export async function retryDeadLettered(
     onProgress(done, deadLettered.length);
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
-    const commitBatch = { id: parkedId, operations: [operation] };
+    const commitBatch = { id: parkedId, operations: [operation], isReplayed: true } as const;
     while (!(await isAdded(producer, { shard, envelope: commitBatch })))
       await pause(CAPACITY_RETRY_MS);
     await deleteDeadLetteredOperation(database, environmentId, parkedId);

@@ -7,7 +7,7 @@
  *
  * Part of step 9 of the walk. Before: `process-commit-batch.ts` applies the operations. After: the commit.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import type { PipelinedTransaction } from '@sluice/database/connection/pipelined-transaction';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import { recordLaneMerges } from '@sluice/database/delivery/lane-merges';
@@ -35,27 +35,27 @@ import type { StateChanges } from '@sluice/domain/state/loaded-state';
 
 /** Writes all changes. @param taking - as `appendDeliveries` has it. @returns lanes to wake after commit. */
 export async function writeChanges(
-  transaction: DatabaseOrTransaction,
+  { transaction, sending }: PipelinedTransaction,
   changes: StateChanges,
   taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
-  await movePeople(transaction, changes.moves);
-  await recordLaneMerges(transaction, changes.moves);
-  await suppressIdentifiersOf(transaction, changes.suppressedPeople);
-  await deleteIdentifiersOf(transaction, changes.removedPeople);
-  await deletePeople(transaction, changes.people.deleted);
-  await insertPeople(transaction, changes.people.inserted);
-  await updatePeople(transaction, changes.people.updated);
-  await writeIdentifiers(transaction, changes.identifiers);
-  await writeObjects(transaction, changes.objects);
-  await writeRelationships(transaction, changes.relationships);
-  await writeDevices(transaction, changes.devices);
-  await writeSegmentMembers(transaction, changes.segmentMembers);
-  await writeMessageDeliveries(transaction, changes.messageDeliveries);
-  await rememberDeletedIdentifiers(transaction, changes.deletedIdentifiers);
-  await writeVisitors(transaction, changes.visitors);
-  await attachAnonymousEvents(transaction, changes.attachments);
-  await insertEvents(transaction, changes.events);
+  await movePeople(sending, changes.moves);
+  await recordLaneMerges(sending, changes.moves);
+  await suppressIdentifiersOf(sending, changes.suppressedPeople);
+  await deleteIdentifiersOf(sending, changes.removedPeople);
+  await deletePeople(sending, changes.people.deleted);
+  await insertPeople(sending, changes.people.inserted);
+  await updatePeople(sending, changes.people.updated);
+  await writeIdentifiers(sending, changes.identifiers);
+  await writeObjects(sending, changes.objects);
+  await writeRelationships(sending, changes.relationships);
+  await writeDevices(sending, changes.devices);
+  await writeSegmentMembers(sending, changes.segmentMembers);
+  await writeMessageDeliveries(sending, changes.messageDeliveries);
+  await rememberDeletedIdentifiers(sending, changes.deletedIdentifiers);
+  await writeVisitors(sending, changes.visitors);
+  await attachAnonymousEvents(sending, changes.attachments);
+  await insertEvents(sending, changes.events);
   await recordIssues(transaction, changes.issues);
   return appendDeliveries(transaction, changes.reports, taking);
 }

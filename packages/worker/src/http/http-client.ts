@@ -49,7 +49,7 @@ const IDLE_CONNECTIONS_MAX = 2_048;
 /** Of an attempt's time: a proxy that is silent for so long has failed, and not the endpoint. */
 const PROXY_ANSWER_SHARE = 0.75;
 /** Endpoints whose parsed URL is remembered; beyond it the memory begins anew. */
-const TARGETS_MAX = 4_096;
+const TARGETS_MAX = 16_384;
 
 /**
  * The client, with connections of its own.

@@ -12,6 +12,7 @@
  * committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { waitingForEach } from '@sluice/database/connection/pipelined-transaction';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { insertImportProblems } from '@sluice/database/imports/import-problems';
 import {
@@ -93,7 +94,7 @@ export type BatchOutcome =
   | { readonly outcome: 'lost' };
 
 const TRIES_MAX = 10;
-/** A wait of ten leases at most: five minutes as installed. Meanwhile it has one of a worker's four turns. */
+/** A wait of ten leases at most: five minutes as installed. Meanwhile it has one of a worker's four places. */
 const RENEWALS_PER_LEASE = 3;
 const RENEWALS_MAX = 30;
 class Lost extends Error {}
@@ -147,7 +148,7 @@ async function writeBatch(
       held.problemsSizeBytesLeft = written.problemsSizeBytesLeft;
       const names = written.present.flatMap(({ event }) => event?.name ?? []);
       deps.countRows?.(held.row.environmentId, names, written.failed);
-      publishRows(deps.tail, held.row, written.present, deps.now());
+      publishRows(deps.tail, held.row, held.form, written.present, deps.now());
       return written.lanes;
     } catch (error) {
       if (!isConflict(error) || tries === TRIES_MAX) throw error;
@@ -222,7 +223,7 @@ async function writeOnce(
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
-  const state = await loadState(transaction, findStateNeeds(operations), SAFEST);
+  const state = await loadState(waitingForEach(transaction), findStateNeeds(operations), SAFEST);
   const subscriptions = new IncomingSubscriptions(
     await listIncomingSubscriptions(transaction, reportingIncoming),
   );
@@ -233,7 +234,7 @@ async function writeOnce(
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, changes);
+  const lanes = await writeChanges(waitingForEach(transaction), changes);
   const failed = present.filter(({ event }) => event === undefined).length;
   const warned = present.filter(({ event, issues }) => event && issues.length > 0).length;
   const problemsSizeBytesLeft = await writeProblems(transaction, held, present);

@@ -2,7 +2,7 @@
  * Turns of the workspaces whose imports a worker runs.
  *
  * A workspace may hand in a hundred files at once, each of which takes hours to come. By the age of their imports alone,
- * four such workspaces would keep all turns of a worker for days. So a workspace that had a turn waits behind the others.
+ * a few such workspaces would keep all turns of a worker for days. So a workspace that had a turn waits behind the others.
  *
  * An import may wait for storage or for the egress proxy instead. Meanwhile its workspace stays behind the others, so that
  * its many waiting imports take no turns of theirs. Then the workspace has its former place again.

@@ -21,7 +21,7 @@ import {
   type ImportStep,
 } from '@sluice/database/imports/imports';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
-import { readColumns } from '@sluice/domain/imports/import-file';
+import { readColumns, spreadsheetRow } from '@sluice/domain/imports/import-file';
 import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
 import { UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/imports/import-limits';
 import {
@@ -32,17 +32,20 @@ import {
 } from './import-rows.ts';
 import { CsvFault } from './csv-fault.ts';
 import { FETCH_RETRY_AFTER_MS, fetchImport, type FetchImportDeps } from './fetch-import.ts';
+import type { ClaimFetch, FetchPlaces, PlacedFetch } from './fetch-places.ts';
 import { findFileForm, formBefore } from './file-form.ts';
 import type { ImportTurns } from './import-turns.ts';
 import type { CsvRecord, WrongBytes } from './read-csv.ts';
 import { StoredFile } from './stored-file.ts';
 
 export interface RunImportDeps extends ImportRowsDeps, Omit<FetchImportDeps, 'database' | 'now'> {
-  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly wakeLanes: (lanes: readonly LaneKey[]) => Promise<void>;
   /** Absent: the oldest import is next. */
   readonly turns?: ImportTurns;
-  /** Only imports whose files are here are taken. */
-  readonly takesStored?: boolean;
+  /** Only imports whose files are here are taken, or only fetches of files. Absent: both, and a fetch goes on to its end. */
+  readonly takes?: 'here' | 'remote';
+  /** Absent: an account may have any number of fetches. */
+  readonly fetchPlaces?: FetchPlaces;
   /** Milliseconds that only go forward. */
   readonly monotonicNow: () => number;
   /** Absent: traces are off. */
@@ -71,6 +74,11 @@ export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
  * its end.
  */
 const CHECKED_LEASE_PART = 1 / 4;
+/**
+ * The rows of a large file take hours. After so long the import is given back, so that other workspaces have a turn. If
+ * they want no turn, the worker takes it again.
+ */
+const TURN_MS = 30_000;
 const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
 /** An upload is given up after so long without a piece. */
@@ -87,24 +95,46 @@ class ImportLeft extends Error {
   }
 }
 
-/** Works on one import that waits, if there is one. @returns whether there was. */
-export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
-  const { database, leaseMs, monotonicNow, now } = deps;
+/** Ends uploads without a piece for an hour, and imports that are too old. */
+export async function endUnfinishedImports({
+  database,
+  now,
+}: Pick<RunImportDeps, 'database' | 'now'>): Promise<void> {
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
   await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
-  const { turns, takesStored = false } = deps;
+}
+
+/** Works on one import that waits, if there is one. @returns whether there was. */
+export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
+  const { database, leaseMs, monotonicNow } = deps;
+  const { turns, fetchPlaces, takes: file } = deps;
   const startedAtMs = monotonicNow();
-  const servedEnvironmentIds = turns?.servedEnvironmentIds(startedAtMs) ?? [];
-  const row = await claimImport(database, leaseMs, { servedEnvironmentIds, isStored: takesStored });
-  if (row === undefined) return false;
+  const claim: ClaimFetch = async (withoutAccountIds) => {
+    const servedEnvironmentIds = turns?.servedEnvironmentIds(startedAtMs) ?? [];
+    const wanted = { servedEnvironmentIds, withoutAccountIds, ...(file && { file }) };
+    return claimImport(database, leaseMs, wanted);
+  };
+  const taken = await (fetchPlaces?.take(claim) ?? claimWithoutPlace(claim));
+  if (taken === undefined) return false;
+  const { row } = taken;
   const turn = turns?.took(row.environmentId);
   const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
-  const state = await (deps.traceImport?.(row, run) ?? run(UNTRACED));
+  let state: ImportState;
+  try {
+    state = await (deps.traceImport?.(row, run) ?? run(UNTRACED));
+  } finally {
+    taken.release();
+  }
   const endedAtMs = monotonicNow();
   // It found no storage or no way through the egress proxy. A fetch that took longer has had its turn.
   if (state === 'preprocessing' && endedAtMs - startedAtMs < leaseMs)
     turn?.waitsUntil(endedAtMs + FETCH_RETRY_AFTER_MS);
   return true;
+}
+
+async function claimWithoutPlace(claim: ClaimFetch): Promise<PlacedFetch | undefined> {
+  const row = await claim([]);
+  return row && { row, release: () => undefined };
 }
 
 class ImportRun {
@@ -129,6 +159,10 @@ class ImportRun {
           this.#advance(step),
         );
         if (fetched === undefined) return this.#state;
+        if (this.#deps.takes === 'remote') {
+          await this.#advance({ state: 'preprocessed', leaseMs: 0 });
+          return this.#state;
+        }
         this.#row = fetched;
       }
       const columns = await this.#validate();
@@ -244,10 +278,11 @@ class ImportRun {
   }
 
   async #import(held: ImportInProgress): Promise<void> {
-    const { stopping } = this.#deps;
+    const { stopping, monotonicNow } = this.#deps;
+    const begunAtMs = monotonicNow();
     let batch: CsvRecord[] = [];
     const { nextByte } = held;
-    const from = { byte: nextByte, row: held.form.linesBefore + held.rowsRead + 2 };
+    const from = { byte: nextByte, row: spreadsheetRow(held.rowsRead + 1, held.form.linesBefore) };
     // Checked: a wrong byte is its row's.
     const keepLease = this.#leaseKeeper('importing', 'importing');
     for await (const record of this.#file().records(held.form, from, 'marked', keepLease)) {
@@ -257,7 +292,7 @@ class ImportRun {
       if (!isFull) continue;
       if (!(await this.#write(held, batch))) return;
       batch = [];
-      if (stopping.aborted) {
+      if (stopping.aborted || monotonicNow() - begunAtMs >= TURN_MS) {
         await this.#advance({ state: 'importing', leaseMs: 0 });
         return;
       }
@@ -272,9 +307,7 @@ class ImportRun {
     );
     if (written.outcome === 'lost') return false;
     // A wake-up that is lost here is made good by the reconcile loop.
-    await Promise.all(written.lanes.map((lane) => this.#deps.wakeLane(lane))).catch(
-      () => undefined,
-    );
+    await this.#deps.wakeLanes(written.lanes).catch(() => undefined);
     return true;
   }
 

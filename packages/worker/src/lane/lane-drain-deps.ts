@@ -64,6 +64,9 @@ export interface LaneDrainDeps {
 export interface Presence {
   readonly processId: number;
   readonly isShown: boolean;
+  /** Since when without a break, by the monotonic clock. Earlier leases may have been released for another worker. */
+  readonly shownSinceMs: number;
+  /** @throws if it is not shown soon. */
   shown(): Promise<void>;
 }
 

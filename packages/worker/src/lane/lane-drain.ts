@@ -140,9 +140,9 @@ export class LaneDrain {
     this.#timeSlice.begin(this.#deps.monotonicNow());
   }
 
-  /** The release of the lane returns the end of its log. */
+  /** The release of the lane returns the end of its log. After the end of the lease any process may drain the lane. */
   get looksAgain(): boolean {
-    return !this.#isStopped && !this.#lease.isFenced;
+    return !this.#isStopped && !this.#lease.isOver(this.#deps.monotonicNow());
   }
 
   async run(): Promise<DrainOutcome> {

@@ -28,6 +28,8 @@ export class LaneLease {
   readonly #ended: EndedAttempts;
   /** By the monotonic clock, and never later than the database's own time. */
   #endsAtMs: number;
+  /** When the database was last asked for it, and gave it. */
+  #confirmedAtMs: number;
   #isKeepFailing = false;
   #isFenced = false;
 
@@ -42,12 +44,18 @@ export class LaneLease {
     this.#lane = lane;
     this.#fencing = claimed.fencing;
     this.#endsAtMs = claimed.atMs + deps.leases.leaseMs;
+    this.#confirmedAtMs = claimed.atMs;
     this.#ended = new EndedAttempts(onDue, deps.idleTime);
   }
 
   /** It was lost to another worker: no more progress is stored. */
   get isFenced(): boolean {
     return this.#isFenced;
+  }
+
+  /** It was lost, or has ended: another drain may take the lane. */
+  isOver(nowMs: number): boolean {
+    return this.#isFenced || nowMs >= this.#endsAtMs;
   }
 
   get isKeepingDue(): boolean {
@@ -57,6 +65,8 @@ export class LaneLease {
   mayStart(nowMs: number): boolean {
     const { leases, presence } = this.#deps;
     if (this.#isFenced || this.#isKeepFailing || !presence.isShown) return false;
+    // Taken for dead meanwhile: the next write shows whose the lane is.
+    if (this.#confirmedAtMs < presence.shownSinceMs) return false;
     return nowMs + leases.timeoutMs < this.#endsAtMs;
   }
 
@@ -83,8 +93,10 @@ export class LaneLease {
           progress: { ...progress, attempts },
           leaseMs: leases.leaseMs,
         });
-        if (after) this.#endsAtMs = askedAtMs + after.leaseLeftMs;
-        else {
+        if (after) {
+          this.#endsAtMs = askedAtMs + after.leaseLeftMs;
+          this.#confirmedAtMs = askedAtMs;
+        } else {
           this.#isFenced = true;
           logger.warn(
             { ...this.#lane, attempts: attempts.length },

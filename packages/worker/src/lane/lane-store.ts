@@ -17,20 +17,29 @@ import {
   type LaneAfterProgress,
 } from '@sluice/database/delivery/lane-progress';
 import {
+  claimLaneRange,
   claimLanes,
   findLanes,
+  listDueLanes,
   type ClaimedLane,
+  type FoundLane,
   type LaneClaim,
   type LaneKey,
+  type LaneRangeClaim,
   type LaneReport,
 } from '@sluice/database/delivery/lanes';
 import { isRefusedData } from '@sluice/database/connection/statement-failure';
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
+import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface LaneStore {
   /** Undefined if no delivery is due, or another holds the lease. */
   claim(claim: LaneClaim): Promise<ClaimedLane | undefined>;
+  /** The lanes of a range of which a delivery is due, and no other holds the lease. */
+  claimRange(claim: LaneRangeClaim): Promise<readonly FoundLane[]>;
+  /** The lanes of a range of which a delivery is due, and no other holds the lease; also of a closed workspace. */
+  listDue(range: LaneRange): Promise<readonly LaneKey[]>;
   load(request: LogRequest): Promise<LoggedDelivery[]>;
   /** Undefined if the lease was lost. */
   keep(report: DrainReport): Promise<LaneAfterProgress | undefined>;
@@ -86,6 +95,8 @@ export function createLaneStore(
   });
   return {
     claim: (claim) => claims.call(claim),
+    claimRange: (claim) => claimLaneRange(database, claim, now(), probeWaitMsMax),
+    listDue: (range) => listDueLanes(database, range, now(), probeWaitMsMax),
     load: (request) => loads.call(request),
     keep: (report) =>
       (report.progress.snapshot.state === 'failing' ? failures : reports).call(report),

@@ -39,7 +39,11 @@ export async function keepFeeds(
       if ((await step()) < EVENTS_A_STEP) return;
   };
   await eachAlone(logger, 'measure feeds', feeds, (feed) =>
-    repeated(() => measureFeedChunk(database, feed, EVENTS_A_STEP)),
+    repeated(() =>
+      database
+        .transaction()
+        .execute((transaction) => measureFeedChunk(transaction, feed, EVENTS_A_STEP)),
+    ),
   );
   const workspaces = [...new Set(feeds.map(({ environmentId }) => environmentId))];
   await eachAlone(

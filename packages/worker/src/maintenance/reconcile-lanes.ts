@@ -14,7 +14,7 @@ import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/delivery
 
 export interface ReconcileLanesDeps {
   readonly database: Database;
-  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly wakeLanes: (lanes: readonly LaneKey[]) => Promise<void>;
   readonly now: () => number;
   /** The longest that the policy puts off a retry probe. */
   readonly probeWaitMsMax: number;
@@ -34,14 +34,14 @@ export function createLaneReconciler(deps: ReconcileLanesDeps): () => Promise<nu
     const lanes = await listLanesToWake(deps.database, deps.now(), LANES_MAX, deps.probeWaitMsMax);
     const foundBefore = found;
     found = new Map();
-    const wakeUps: Promise<void>[] = [];
+    const toWake: LaneKey[] = [];
     for (const { environmentId, webhookId, fencing } of lanes) {
       const lane = { environmentId, webhookId };
-      if (foundBefore.get(nameOf(lane)) === fencing) wakeUps.push(deps.wakeLane(lane));
+      if (foundBefore.get(nameOf(lane)) === fencing) toWake.push(lane);
       // One that is woken has its wake-up on the way, as if it had just been logged.
       else found.set(nameOf(lane), fencing);
     }
-    await Promise.all(wakeUps);
-    return wakeUps.length;
+    if (toWake.length > 0) await deps.wakeLanes(toWake);
+    return toWake.length;
   };
 }

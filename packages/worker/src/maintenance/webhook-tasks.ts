@@ -15,6 +15,7 @@ import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
+import type { Producer } from '@sluice/platform/queue/queue';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { FairPermits } from '../scheduling/fair-permits.ts';
 import { disableFailing } from './disable-failing.ts';
@@ -31,7 +32,7 @@ export interface WebhookTaskDeps {
   /** Dependencies of the drains. */
   readonly draining: Omit<ReplayDeps, 'database' | 'permits'>;
   readonly encryptedText: EncryptedText;
-  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly producer: Pick<Producer, 'wakeLane' | 'wakeLanes'>;
   readonly reconcileIntervalMs: number;
   readonly alertAfterMs: number;
   readonly retentionDays: number;
@@ -60,7 +61,8 @@ const REPLAYS_CLEARED_MAX = 10;
  * @returns the loops that run when work is due.
  */
 export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
-  const { database, draining, lifecycle } = deps;
+  const { database, draining, lifecycle, producer } = deps;
+  const wakeLane = (lane: LaneKey): Promise<void> => producer.wakeLane(lane);
   const { logger, now, monotonicNow, idleTime } = draining;
   const start = (
     name: string,
@@ -74,9 +76,9 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
   start('keep secrets', SECRETS_INTERVAL_MS, () =>
     encryptSecrets({ database, encryptedText: deps.encryptedText, now }),
   );
-  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now, logger }));
+  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, wakeLane, now, logger }));
   start('disable failing webhooks', DISABLING_INTERVAL_MS, () =>
-    disableFailing({ ...deps, now, logger }),
+    disableFailing({ ...deps, wakeLane, now, logger }),
   );
   start('clear replays', CLEARING_INTERVAL_MS, () =>
     clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
@@ -110,7 +112,12 @@ export function startWebhookTasks(deps: WebhookTaskDeps): ReconcileLoop[] {
       name: 'sweep lanes',
       kind: 'lanes',
       intervalMs: deps.reconcileIntervalMs,
-      run: createLaneReconciler({ ...deps, now, probeWaitMsMax: longestWaitMs(draining.policy) }),
+      run: createLaneReconciler({
+        database,
+        wakeLanes: (lanes) => producer.wakeLanes(lanes),
+        now,
+        probeWaitMsMax: longestWaitMs(draining.policy),
+      }),
     },
     ...Array.from({ length: REPLAY_DRAINS }, (_, drain): ReconcileLoop => ({
       name: `replay deliveries ${drain + 1}`,

@@ -21,6 +21,8 @@ export interface ProcessMetricsDependencies {
   /** Calls of the payment provider so far, by outcome. */
   readonly providerCalls: ReadonlyMap<string, number>;
   readonly permits: LanePermits;
+  /** How long the oldest drain of a delivery queue has run; 0 without one. */
+  readonly oldestDrainMs: () => number;
 }
 
 /** Registers counters and gauges; each reads when it is scraped. */
@@ -33,6 +35,7 @@ export function registerProcessMetrics({
   attempts,
   providerCalls,
   permits,
+  oldestDrainMs,
 }: ProcessMetricsDependencies): void {
   metrics.counter(
     'sluice_worker_envelopes_total',
@@ -100,5 +103,10 @@ export function registerProcessMetrics({
     'sluice_worker_waiting_lanes',
     'Delivery queues that wait for a concurrency permit of this process',
     () => permits.deliveries.waitingCount + permits.probes.waitingCount,
+  );
+  metrics.gauge(
+    'sluice_worker_oldest_drain_seconds',
+    'How long the oldest present drain of a delivery queue has run; 0 without one',
+    () => oldestDrainMs() / 1_000,
   );
 }

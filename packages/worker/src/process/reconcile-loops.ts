@@ -39,8 +39,8 @@ const LOOK_INTERVAL_MS_MAX = 1_000;
 const REPLAY_LOOK_INTERVAL_MS = 500;
 /** While a worker process seems to be gone: how late it is found dead (`maintenance/departed-workers.ts`). */
 const DEPARTED_LOOK_INTERVAL_MS = 100;
-/** A timer counts whole milliseconds and may be that much early. */
-const TIMER_EARLY_MS_MAX = 1;
+/** Looks end at marks; the question before this look may have taken longer. */
+const LOOK_EARLY_MS_MAX = 250;
 
 /** Begins to look. A reconcile loop that fails is logged, and runs again while something is due. */
 export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
@@ -64,7 +64,7 @@ export function startReconcileLoops(deps: ReconcileLoopsDeps): Repetition {
   };
   const mayBegin = (reconcileLoop: ReconcileLoop): boolean =>
     !underWay.has(reconcileLoop) &&
-    monotonicNow() - (begunAtMs.get(reconcileLoop) ?? -Infinity) + TIMER_EARLY_MS_MAX >=
+    monotonicNow() - (begunAtMs.get(reconcileLoop) ?? -Infinity) + LOOK_EARLY_MS_MAX >=
       (reconcileLoop.intervalMs ?? 0);
 
   const looks = repeat(

@@ -6,9 +6,9 @@
  *
  * A session can also end while the process lives: Postgres restarts, an operator ends it. Then this process starts no
  * request until it has a session again, which takes milliseconds if Postgres is there. The others look for half a
- * second before they believe it. So two processes send one lane at the same time only if a network lets one of them
- * through to Postgres and resets the connections of the other. Its requests in flight are then sent twice, with the
- * same event ids.
+ * second before they believe it. If that takes longer, they may take over its lanes. Then its requests in flight are
+ * sent twice, with the same event ids. It starts others only under leases that it has confirmed since. If a network
+ * keeps the end of the session from this process alone, it sends on until its next write.
  */
 import { openSession, type Session } from '@sluice/database/connection/held-session';
 import {
@@ -27,19 +27,25 @@ export interface WorkerPresenceOptions {
   readonly applicationName: string;
   /** Of this process, as they are now; a worker that replaces another adds one. */
   readonly brokerWorkerIds: () => readonly string[];
+  /** A wake-up that takes so long counts as hung, and the worker ends. */
+  readonly hungAfterMs: number;
+  readonly monotonicNow: () => number;
   readonly logger: Logger;
 }
 
 const LOOK_INTERVAL_MS = 1_000;
 const REOPEN_INTERVAL_MS = 250;
+/** How long a wake-up waits for a session at most: many times as long as it takes to be opened again. */
+const SHOWN_WITHIN_MS_MAX = 5_000;
 
 export class WorkerPresence {
   readonly #options: WorkerPresenceOptions;
   #session: Session | undefined;
+  #shownSinceMs = 0;
   #processId = 0;
   #toldIds = '';
   #looks: Repetition | undefined;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: WorkerPresenceOptions) {
     this.#options = options;
@@ -55,10 +61,36 @@ export class WorkerPresence {
     return this.#session !== undefined;
   }
 
-  /** Resolves when the process is shown again; at once if it is. */
+  /** By the monotonic clock. Its earlier claims may be another's since. */
+  get shownSinceMs(): number {
+    return this.#shownSinceMs;
+  }
+
+  /**
+   * Resolves when the process is shown again; at once if it is.
+   *
+   * @throws if it is not within five seconds: otherwise the wake-up would count as hung while Postgres is away. The
+   *   reconciliation loop finds its work.
+   */
   shown(): Promise<void> {
     if (this.isShown) return Promise.resolve();
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    const shownWithinMs = Math.min(SHOWN_WITHIN_MS_MAX, this.#options.hungAfterMs / 2);
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.delete(end);
+        reject(
+          new Error(
+            'this worker claims no delivery queue, because it has no session of Postgres that shows it as alive',
+          ),
+        );
+      }, shownWithinMs);
+      this.#waiting.add(end);
+    });
   }
 
   /** @throws if Postgres is away. */
@@ -122,7 +154,8 @@ export class WorkerPresence {
       await session.end().catch(() => undefined);
       throw error;
     }
+    this.#shownSinceMs = this.#options.monotonicNow();
     this.#session = session;
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const end of this.#waiting) end();
   }
 }

@@ -90,10 +90,25 @@ test('one has its interval, however often is looked', async () => {
   due.add('exports');
   await looked();
   expect(run).toHaveBeenCalledTimes(1);
-  nowMs = 1_990;
+  nowMs = 1_700;
   await looked();
   expect(run).toHaveBeenCalledTimes(1);
   nowMs = 2_000;
+  await looked();
+  expect(run).toHaveBeenCalledTimes(2);
+});
+
+test('one runs at each mark, though the question before an earlier run took 5 ms longer', async () => {
+  let nowMs = 7;
+  const run = vi.fn<() => Promise<void>>(() => Promise.resolve());
+  const { due, looked } = start(
+    [{ name: 'sweep lanes', kind: 'lanes', intervalMs: 1_000, run }],
+    () => nowMs,
+  );
+  due.add('lanes');
+  await looked();
+  expect(run).toHaveBeenCalledTimes(1);
+  nowMs = 1_002;
   await looked();
   expect(run).toHaveBeenCalledTimes(2);
 });

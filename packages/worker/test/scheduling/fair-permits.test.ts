@@ -190,11 +190,36 @@ describe('permits', () => {
     let turns = 1;
     while (warm.renew(other.permits)) turns++;
     expect(turns).toBe(16);
+    // And for a quarter of a second.
     const slow = createWorld({ permitsMax: 1 });
+    slow.setNow(1_000);
     const late = slow.permits.tryAcquire({ accountId: 1, lane: 'a' }) as Permit;
     slow.permits.wait(requester, () => {});
-    slow.setNow(251);
+    slow.setNow(1_250);
+    expect(late.renew(slow.permits)).toBe(true);
+    slow.setNow(1_251);
     expect(late.renew(slow.permits)).toBe(false);
+  });
+
+  test('that are renewed are charged for each of their turns', () => {
+    const { permits, setNow } = createWorld({ permitsMax: 2 });
+    const acquire = (lane: string) => permits.tryAcquire({ accountId: 1, lane }) as Permit;
+    const renewing = acquire('renews');
+    const other = acquire('had less');
+    for (let turn = 1; turn <= 5; turn++) {
+      setNow(turn * 100);
+      expect(renewing.renew(permits)).toBe(true);
+      if (turn === 3) other.release();
+    }
+    setNow(600);
+    renewing.release();
+    const held = acquire('held');
+    acquire('held too');
+    const served: string[] = [];
+    for (const lane of ['renews', 'had less'])
+      permits.wait({ accountId: 1, lane }, () => void served.push(lane));
+    held.release();
+    expect(served[0]).toBe('had less');
   });
 
   test('of one kind are not kept for the other', () => {
@@ -227,10 +252,67 @@ describe('permits', () => {
     const served: string[] = [];
     const leave = permits.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
     permits.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
+    // Of the same account, which must not lose its turn with it.
+    permits.wait({ accountId: 2, lane: 'd' }, () => void served.push('d'));
     leave();
     permit?.release();
-    expect(served).toEqual(['c']);
+    expect(served.toSorted()).toEqual(['c', 'd']);
     expect(permits.waitingCount).toBe(0);
+  });
+
+  test('are charged to a webhook that has them also if it gave up a wait for more meanwhile', () => {
+    const { permits, setNow } = createWorld({ permitsMax: 3 });
+    const acquire = (lane: string) => permits.tryAcquire({ accountId: 1, lane }) as Permit;
+    const slow = [acquire('slow'), acquire('slow')];
+    // The others have had more than the slow one was expected to have.
+    for (const atMs of [20, 40]) {
+      const permit = acquire('quick');
+      setNow(atMs);
+      permit.release();
+    }
+    const quick = acquire('quick');
+    const leave = permits.wait({ accountId: 1, lane: 'slow' }, () => {});
+    leave();
+    setNow(1_000);
+    for (const permit of slow) permit.release();
+    for (const lane of ['a', 'b']) acquire(lane);
+    const served: string[] = [];
+    for (const lane of ['slow', 'new'])
+      permits.wait({ accountId: 1, lane }, () => void served.push(lane));
+    quick.release();
+    expect(served[0]).toBe('new');
+  });
+
+  test('are not given to one who asks anew before one who waits, if its account had waited once before', () => {
+    const { permits, setNow } = createWorld({ permitsMax: 2 });
+    const acquire = (accountId: number, lane: string) =>
+      permits.tryAcquire({ accountId, lane }) as Permit;
+    const held = [acquire(2, 'b'), acquire(2, 'b')];
+    permits.wait({ accountId: 1, lane: 'hangs' }, () => {
+      permits.takeTurn({ accountId: 1, lane: 'hangs' });
+    });
+    setNow(5);
+    held[0]?.release();
+    held[1]?.release();
+    // Others have much while the request hangs.
+    let nowMs = 5;
+    for (let use = 0; use < 20; use++) {
+      const permit = acquire(2, 'b');
+      setNow((nowMs += 5));
+      permit.release();
+    }
+    const last = acquire(2, 'b');
+    const served: string[] = [];
+    for (const [accountId, lane] of [
+      [3, 'waits'],
+      [1, 'asks anew'],
+    ] as const)
+      permits.wait({ accountId, lane }, () => {
+        served.push(lane);
+        permits.takeTurn({ accountId, lane });
+      });
+    last.release();
+    expect(served).toEqual(['waits']);
   });
 
   test('keep one in debt waiting for a while, not for ever', () => {

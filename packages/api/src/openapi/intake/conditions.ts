@@ -1,16 +1,6 @@
-/**
- * Conditions among the members of a body, as JSON Schema.
- *
- * They check and have no types: a generator of types passes over `not`, and would make every union with a condition an
- * `unknown`. So a condition stands in `not` twice.
- */
+/** Conditions among the members of a call of intake, as JSON Schema. */
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import type { JsonSchema } from './json-schema.ts';
-
-/** @param conditions - all of them must hold. */
-export const where = (...conditions: readonly JsonSchema[]): JsonSchema => ({
-  not: { not: conditions.length === 1 ? conditions[0] : { allOf: conditions } },
-});
 
 /** A name or a number, as parsers take them for present. */
 const PRESENT: JsonSchema = { type: ['string', 'number'], pattern: '\\S' };

@@ -4,7 +4,6 @@
  * send every example to an intake and hold the paths to the routes that it serves.
  */
 import {
-  NESTING_DEPTH_MAX,
   PIPELINES_REQUEST_SIZE_BYTES_MAX,
   PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
@@ -17,33 +16,6 @@ import { PIPELINES_SCHEMAS } from './pipelines-schemas.ts';
 import { PUBLISH_CALL, PUBLISH_SCHEMAS } from './publish-call.ts';
 import { PATH_PARAMETERS, TRACK_CALLS } from './track-calls.ts';
 import { TRACK_SCHEMAS } from './track-schemas.ts';
-
-/** Rules that no single schema has. */
-const VALUES = `Intake measures sizes in bytes of UTF-8, after decompression. It treats a missing value, \`null\` and a blank text alike. It removes blanks at both ends of names and identifiers, and reads a number as an identifier of its digits. Structures have at most ${NESTING_DEPTH_MAX} levels, and numbers the range of a double. Intake reads any \`Content-Type\` as JSON.`;
-
-export const INTAKE_TAGS = [
-  {
-    name: 'pipelines',
-    description: `Events of the Pipelines API. Sent to intake, with a write key. ${VALUES}`,
-  },
-  {
-    name: 'track',
-    description: `Events of the Track API. Sent to intake, with a site id and its key. With \`X-Strict-Mode: 1\` intake refuses a value that it otherwise corrects. ${VALUES}`,
-  },
-];
-
-export const INTAKE_SECURITY_SCHEMES = {
-  write_key: {
-    type: 'http',
-    scheme: 'basic',
-    description: 'The write key is the username, the password is empty. `Bearer` is taken too.',
-  },
-  site_key: {
-    type: 'http',
-    scheme: 'basic',
-    description: 'The site id is the username, its API key the password.',
-  },
-} as const;
 
 export const INTAKE_SCHEMAS: Readonly<Record<string, object>> = {
   ...PIPELINES_SCHEMAS,

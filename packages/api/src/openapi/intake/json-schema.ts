@@ -123,17 +123,6 @@ export const PLATFORM_IN_ANY_CASE: JsonSchema = {
   pattern: '^\\s*(?:[iI][oO][sS]|[aA][nN][dD][rR][oO][iI][dD])\\s*$',
 };
 
-export const METRICS = [
-  'bounced',
-  'clicked',
-  'converted',
-  'deferred',
-  'delivered',
-  'dropped',
-  'opened',
-  'spammed',
-] as const;
-
 /** An object of any structure. */
 export const anyObject = (description: string): JsonSchema => ({
   type: ['object', 'null'],

@@ -1,4 +1,5 @@
 /** Conditions of the track calls that are commands (`domain/src/pipelines/semantic-events.ts`). */
+import { METRICS } from '@sluice/domain/parsing/delivery-metrics';
 import {
   DEVICE_TOKEN_SIZE_BYTES_MAX,
   METRIC_TEXT_SIZE_BYTES_MAX,
@@ -8,7 +9,6 @@ import {
   exactText,
   identifier,
   type JsonSchema,
-  METRICS,
   notBlank,
   objectTypeId,
   PLATFORM_IN_ANY_CASE,
@@ -67,7 +67,7 @@ export const COMMANDS: readonly JsonSchema[] = [
       required: ['deliveryId', 'metric'],
       properties: {
         deliveryId: notBlank(identifier('')),
-        metric: { enum: METRICS },
+        metric: { enum: [...METRICS] },
         ...Object.fromEntries(
           ['recipient', 'reason', 'href', 'actionName', 'actionValue'].map((name) => [
             name,

@@ -4,7 +4,8 @@ import {
   EVENT_NAME_SIZE_BYTES_MAX,
   PIPELINES_BATCH_COUNT_MAX,
 } from '@sluice/domain/operations/limits';
-import { has, where, within } from './conditions.ts';
+import { where } from '../../http/conditions.ts';
+import { has, within } from './conditions.ts';
 import {
   ADDRESS,
   anonymousId,

@@ -19,7 +19,10 @@ import {
 
 const MESSAGE = {
   event_type: EVENT_NAME,
-  payload: { ...anyObject('Sent as it is.'), type: 'object' },
+  payload: {
+    ...anyObject('Sent with its values. Numbers are doubles, and U+FFFD replaces U+0000.'),
+    type: 'object',
+  },
   event_id: EVENT_ID,
   application: identifier(
     'The customer of yours that it is for. Only the endpoints of this application receive it.',

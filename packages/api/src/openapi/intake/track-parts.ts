@@ -5,7 +5,8 @@ import {
   METRIC_TEXT_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
 import { PERSON_CONTROL_KEYS } from '@sluice/domain/parsing/take-identify-person';
-import { has, hasExactlyOne, where } from './conditions.ts';
+import { where } from '../../http/conditions.ts';
+import { has, hasExactlyOne } from './conditions.ts';
 import {
   anonymousId,
   ATTRIBUTE_BOUNDS,
@@ -115,8 +116,5 @@ export const personAttributes = (description: string): JsonSchema => ({
 
 export const metricText = (description: string): JsonSchema =>
   text(METRIC_TEXT_SIZE_BYTES_MAX, description);
-
-/** Outcomes of a push message. */
-export const PUSH_METRICS = ['opened', 'converted', 'delivered'];
 
 export const deliveryId = notBlank(exactText(ID_SIZE_BYTES_MAX));

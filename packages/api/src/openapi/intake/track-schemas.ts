@@ -1,7 +1,9 @@
 /** Bodies of the Track API v2 as JSON Schema (`domain/src/track/track-v2.ts` reads them). */
+import { PUSH_METRICS } from '@sluice/domain/parsing/delivery-metrics';
 import { TRACK_BATCH_COUNT_MAX } from '@sluice/domain/operations/limits';
 import { OBJECT_CONTROL_KEYS } from '@sluice/domain/parsing/read-attributes';
-import { longNamesOfViewsAlone, where } from './conditions.ts';
+import { where } from '../../http/conditions.ts';
+import { longNamesOfViewsAlone } from './conditions.ts';
 import {
   anyObject,
   attributes,
@@ -21,7 +23,6 @@ import {
   metricText,
   part,
   personAttributes,
-  PUSH_METRICS,
   relationships,
   TRACK_PARTS,
 } from './track-parts.ts';
@@ -135,7 +136,7 @@ const ENTITIES: Readonly<Record<string, JsonSchema>> = {
     ['event'],
     {
       identifiers: object({ id: deliveryId }, ['id']),
-      name: { enum: PUSH_METRICS },
+      name: { enum: [...PUSH_METRICS] },
       attributes: {
         ...anyObject('Of any structure.'),
         properties: { device_token: metricText('Of the device that reports.') },

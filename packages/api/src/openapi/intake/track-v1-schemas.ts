@@ -1,7 +1,9 @@
 /** Bodies of the Track API v1 (`domain/src/track/track-v1*.ts` read them). */
+import { METRICS, PUSH_METRICS } from '@sluice/domain/parsing/delivery-metrics';
 import { MESSAGE_CHANNELS } from '@sluice/domain/delivery/reporting-event';
 import { ATTRIBUTE_COUNT_MAX, SEGMENT_MEMBER_COUNT_MAX } from '@sluice/domain/operations/limits';
-import { has, hasExactlyOne, longNamesOfViewsAlone, where, within } from './conditions.ts';
+import { where } from '../../http/conditions.ts';
+import { has, hasExactlyOne, longNamesOfViewsAlone, within } from './conditions.ts';
 import {
   anonymousId,
   anyObject,
@@ -11,7 +13,6 @@ import {
   identifier,
   type JsonSchema,
   listOf,
-  METRICS,
   notBlank,
   object,
   personName,
@@ -25,7 +26,6 @@ import {
   NAMING_ATTRIBUTES,
   part,
   personAttributes,
-  PUSH_METRICS,
   relationships,
 } from './track-parts.ts';
 
@@ -77,7 +77,7 @@ export const TRACK_V1_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   TrackMetric: object(
     {
       delivery_id: deliveryId,
-      metric: { enum: METRICS },
+      metric: { enum: [...METRICS] },
       channel: { enum: MESSAGE_CHANNELS, description: 'Of the message.' },
       timestamp: UNIX_SECONDS,
       recipient: metricText('Of a message whose delivery is not known yet: to whom it went.'),
@@ -93,7 +93,7 @@ export const TRACK_V1_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   TrackPushEvent: object(
     {
       delivery_id: deliveryId,
-      event: { enum: PUSH_METRICS },
+      event: { enum: [...PUSH_METRICS] },
       device_id: metricText('The push token.'),
       timestamp: UNIX_SECONDS,
     },

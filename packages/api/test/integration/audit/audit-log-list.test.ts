@@ -62,10 +62,17 @@ test.each(['asc', 'desc'])(
 );
 
 test.each([
+  ['actor_type=user', [5, 4, 3, 2, 1]],
+  ['actor_type=service_account', [6]],
+  ['actor_type=portal', []],
+  ['actor_type=system', [7]],
+  ['actor_type=user&user_id=8', [4]],
+  ['actor_type=system&user_id=8', []],
   ['user_id=8', [4]],
   ['user_id=7', [5, 3, 2, 1]],
   ['service_account_id=99', [6]],
   ['credential_id=2147483647', []],
+  ['session_id=2147483647', []],
   ['ip_addr=10.', [4, 3, 2, 1]],
   ['ip_addr=10.0.1', [4, 3, 2, 1]],
   ['ip_addr=10.0.1.', [4, 3, 1]],
@@ -111,6 +118,7 @@ test('several filters find exactly the entries that match each of them', async (
       { nil: '' },
     );
   const filters = fc.tuple(
+    one('actor_type', 'user', 'system'),
     one('user_id', '7', '8'),
     one('ip_addr', '10.', '2001', '10.0.1.2'),
     one('start_time', '2026-03-01T12:00:01Z', '2026-03-01T12:00:04Z'),
@@ -151,11 +159,15 @@ test.each([
   ['cursor=x', 400, 'cursor'],
   ['cursor=-1', 422, 'cursor'],
   ['cursor=2147483648', 422, 'cursor'],
+  ['actor_type=machine', 422, 'actor_type'],
+  ['actor_type=', 422, 'actor_type'],
   ['user_id=x', 400, 'user_id'],
   ['user_id=2147483648', 422, 'user_id'],
   ['service_account_id=1.0', 400, 'service_account_id'],
   ['service_account_id=0', 422, 'service_account_id'],
   ['credential_id=x', 400, 'credential_id'],
+  ['session_id=x', 400, 'session_id'],
+  ['session_id=0', 422, 'session_id'],
   // Left aside, it would show far more than was asked for.
   ['credential=7', 422, 'credential'],
   ['start_time=yesterday', 400, 'start_time'],

@@ -32,6 +32,7 @@ describe('an entry', () => {
           actor: { type: 'user', user_id: 7, service_account_id: null, name: null, email: null },
           ip_addr: '10.0.1.2',
           user_agent: 'curl/8',
+          credential_id: null,
           environment_id: null,
           changed_attributes: ['name'],
           request_id: 'req_1',
@@ -46,7 +47,7 @@ describe('an entry', () => {
     expect(shown).toMatchObject({
       id: 1,
       changes: [{ attribute: 'name', from: 'A', to: 'B', redacted: false }],
-      context: { location: null, credential_id: null, run_id: null },
+      context: { location: null, credential_id: null, session_id: null, run_id: null },
       prev_hash: '0'.repeat(64),
     });
     const { audit_log: next } = (await get('/audit_log/2')).json();

@@ -42,6 +42,22 @@ describe('the key', () => {
     },
   );
 
+  test('has the time and address of its last use', async () => {
+    const headers = { authorization: `Bearer ${KEY}` };
+    await api.app.inject({ url: '/v1/workspaces', headers, remoteAddress: '127.0.0.9' });
+    await expect
+      .poll(
+        async () => {
+          const { rows } = await sql<{ at: Date; ip: string }>`
+            select last_used_at as at, last_used_ip as ip from api_credentials
+             where environment_id = ${api.a.environmentId} and kind = 'app'`.execute(api.database);
+          return rows.map(({ at, ip }) => ({ atMs: at?.getTime(), ip }));
+        },
+        { timeout: 20_000 },
+      )
+      .toEqual([{ atMs: api.clock.nowMs, ip: expect.stringMatching(/^127\.0\.0\.[19]$/) }]);
+  });
+
   test('is asked for before the body is read, so that a stranger cannot make us parse', async () => {
     const answer = await api.app.inject({
       method: 'POST',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { SCREEN_PATHS } from '../../../src/console/console-files.ts';
+import { PART_PATHS, SCREEN_PATHS } from '../../../src/console/console-files.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 
 const PAGE = '<!doctype html><title>Sluice</title>';
@@ -49,6 +49,37 @@ test('a missing console build gets 503 while the API goes on, and a later build 
   }
 });
 
+test('each path of the design has a screen, or leads to the screen that shows the part', () => {
+  const design = [
+    ...['/', '/start', '/live', '/events/:id', '/issues', '/issues/:code/:source/:field'],
+    ...['/webhooks', '/webhooks/:id', '/webhooks/:id/deliveries', '/webhooks/:id/replays'],
+    ...['/webhooks/:id/deliveries/:seq', '/people', '/people/:id', '/objects'],
+    ...['/objects/:type/:id', '/imports', '/imports/:id', '/keys', '/keys/:id', '/users'],
+    ...['/audit', '/audit/:id', '/billing', '/billing/credits', '/billing/purchases/:run'],
+    ...['/billing/usage', '/fleet', '/settings', '/settings/sessions', '/docs/:tag/:operation'],
+  ];
+  const unnamed = (path: string): string => path.replaceAll(/:\w+/g, ':');
+  const served = new Set([...SCREEN_PATHS, ...Object.keys(PART_PATHS)].map(unnamed));
+  expect(design.filter((path) => !served.has(unnamed(path)))).toEqual([]);
+});
+
+test.each([
+  [
+    '/issues/invalid/pipelines.track/a%2Fb?tz=local',
+    '/issues?tz=local&code=invalid&source=pipelines.track&field=a%2Fb',
+  ],
+  ['/webhooks/2/deliveries?state=pending', '/webhooks/2?state=pending'],
+  ['/webhooks/2/deliveries/1?attempt=4', '/webhooks/2?attempt=4&delivery=1'],
+  ['/webhooks/%2Fevil.example/replays', '/webhooks/%2Fevil.example'],
+  ['/settings/sessions', '/settings'],
+])('%s leads to %s', async (path, address) => {
+  const answer = await get(path);
+  expect({ status: answer.statusCode, address: answer.headers.location }).toEqual({
+    status: 302,
+    address,
+  });
+});
+
 test('the page runs only our own files, cannot be framed, and is revalidated each time', async () => {
   const { headers } = await get('/');
   expect(String(headers['content-security-policy']).split('; ')).toEqual([
@@ -61,7 +92,7 @@ test('the page runs only our own files, cannot be framed, and is revalidated eac
     "base-uri 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    'trusted-types sluice-worker',
   ]);
   expect(headers).toMatchObject({
     'cache-control': 'no-cache',

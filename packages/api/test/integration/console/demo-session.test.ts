@@ -2,6 +2,7 @@
 import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { sessionSubject } from '../../../src/auth/session-door.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
@@ -55,6 +56,63 @@ test('a call opens the demo on this machine, and the session ends with it', asyn
   await revokeDemoCredentials(database);
   expectProblem(await world.call('GET', '/console/me', { cookie }), 401, 'unauthorized');
   expectProblem(await openDemo(), 403, 'forbidden');
+});
+
+test('a visitor of the demo sees and ends only their own session', async () => {
+  await seedDemoWorkspace(world.api.database);
+  const [one, other] = [cookieOf(await openDemo()), cookieOf(await openDemo())];
+  const idsOf = async (cookie: string): Promise<number[]> =>
+    (await world.call('GET', '/console/sessions', { cookie }))
+      .json()
+      .sessions.map((each: { id: number }) => each.id);
+  const [ofOne, ofOther] = [await idsOf(one), await idsOf(other)];
+  expect([ofOne.length, ofOther.length]).toEqual([1, 1]);
+  expect(ofOne).not.toEqual(ofOther);
+  const end = (id: number | undefined) =>
+    world.call('DELETE', `/console/sessions/${id}`, { cookie: one });
+  expectProblem(await end(ofOther[0]), 404, 'not_found');
+  expect(await idsOf(other)).toEqual(ofOther);
+  expect((await end(ofOne[0])).statusCode).toBe(204);
+  // Nor does the audit log of the demo show its visitors.
+  const { rows } = await sql`
+    select 1 from audit_logs where account_id = 1 and object_type = 'console_session'
+       and (ip_addr is not null or user_agent is not null)`.execute(world.api.database);
+  expect(rows).toEqual([]);
+});
+
+test('the demo has 50 open sessions of an address at most, counts the calls of a network together, and opens for it 300 times an hour', async () => {
+  const { database } = world.api;
+  await seedDemoWorkspace(database);
+  await sql`
+    insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+    select 1, 1, decode(lpad(to_hex(n), 64, '0'), 'hex'), 'demo', now() + interval '1 day',
+           case when n <= 60 then '198.51.100.7' else '198.51.100.8' end
+      from generate_series(1, 100) n`.execute(database);
+  const opened = await world.call('POST', '/console/session', {
+    body: { demo: true },
+    ip: '198.51.100.7',
+  });
+  const { rows } = await sql<{ ip: string; count: number }>`
+    select ip_addr as ip, count(*)::int as count from console_sessions
+     where way = 'demo' and ip_addr like '198.51.100.%' group by 1 order by 1`.execute(database);
+  // The sessions of another visitor stay.
+  expect(rows).toEqual([
+    { ip: '198.51.100.7', count: 50 },
+    { ip: '198.51.100.8', count: 40 },
+  ]);
+  const me = await world.call('GET', '/console/me', { cookie: cookieOf(opened) });
+  expect(me.statusCode).toBe(200);
+
+  const subjectOf = (sessionId: number, from: string) =>
+    sessionSubject({ way: 'demo', credentialId: null, sessionId }, { ip: from });
+  expect(subjectOf(1, '198.51.100.7')).toBe(subjectOf(2, '198.51.100.7'));
+  expect(subjectOf(1, '198.51.100.7')).not.toBe(subjectOf(2, '198.51.100.8'));
+
+  const ip = world.newIp();
+  const open = () => world.call('POST', '/console/session', { body: { demo: true }, ip });
+  const statuses: number[] = [];
+  for (let count = 0; count < 301; count++) statuses.push((await open()).statusCode);
+  expect(statuses.filter((each) => each === 429)).toHaveLength(1);
 });
 
 test('a visitor of the demo cannot invite, change, remove or sign out its users, or set an identity provider', async () => {

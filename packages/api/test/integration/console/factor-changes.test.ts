@@ -102,6 +102,26 @@ test('a reset is refused for an unconfirmed setup, and ends the session of a con
   expect(await statusOf(cookieOf(confirmed))).toBe(401);
 });
 
+// Security: otherwise a session alone takes the factor from its user, by a token that it makes.
+test('a token that a session of the user made, or a token that it made, does not remove the factor of the user', async () => {
+  const { api } = world;
+  const tokens = `/v1/accounts/${api.b.accountId}/api_credentials`;
+  const token = { type: 'service_account', name: 'Of a session', role: 'account_admin' };
+  const user = await enrolled('account_admin', api.b);
+  const cookie = user.cookie;
+  const made = await world.call('POST', tokens, { cookie, body: token });
+  expect(made.statusCode, made.body).toBe(200);
+  const key = made.json().secret as string;
+  const next = await api.call('POST', tokens, { key, body: token });
+  expect(next.statusCode, next.body).toBe(200);
+  const path = `/v1/accounts/${api.b.accountId}/users/${user.userId}/second_factor`;
+  for (const each of [key, next.json().secret as string])
+    expectProblem(await api.call('DELETE', path, { key: each }), 409, 'conflict');
+  const other = await enrolled('account_admin', api.b);
+  const ofOther = `/v1/accounts/${api.b.accountId}/users/${other.userId}/second_factor`;
+  expect((await api.call('DELETE', ofOther, { key })).statusCode).toBe(204);
+});
+
 test('codes that are no good leave a trace by their kind, and wrong mailed codes hide no others', async () => {
   const { api } = world;
   const { email, userId, codes, secret } = await enrolled('member', api.b);
@@ -153,7 +173,8 @@ test('the API keeps no answer of the console pages under an idempotency key', as
 
   // A sign-in is not answered again, without the cookie, as if it had worked.
   const body = { email, code: await world.mailedCode(email) };
-  const signIn = () => world.call('POST', '/console/session', { headers, body });
+  const signIn = () =>
+    world.call('POST', '/console/session', { headers, body, cookie: world.codeCookie(email) });
   expect((await signIn()).statusCode).toBe(204);
   expectProblem(await signIn(), 422, 'invalid_code');
   const { rows } = await sql`

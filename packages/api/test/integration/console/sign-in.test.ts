@@ -1,4 +1,6 @@
 /** Signing in to the console with a mailed code. From the address to an answer of both halves of the API. */
+import { keepOperatorCode } from '@sluice/database/users/sign-in-codes';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -97,14 +99,99 @@ test('a wrong, an expired and a used code, and an unknown address get one answer
   for (const body of bodies) expect(body).toEqual(bodies[0]);
 });
 
-test('a code is good for five tries, and an address gets three codes an hour', async () => {
+test('a code is good for five tries, and one network gets three codes an hour for an address', async () => {
   const { api } = world;
   const { email } = await world.insertUser(api.a, 'member');
-  const code = await world.mailedCode(email);
+  const ip = world.newIp();
+  const code = await world.mailedCode(email, '', ip);
   await Promise.all(Array.from({ length: 5 }, () => world.giveCode(email, otherThan(code))));
   expectProblem(await world.giveCode(email, code), 422, 'invalid_code');
-  for (let count = 0; count < 5; count++) await world.mailedCode(email);
+  for (let count = 0; count < 5; count++) await world.mailedCode(email, '', ip);
   expect(world.mails.filter(({ to }) => to === email)).toHaveLength(3);
+});
+
+const STRANGER = 'stranger';
+
+/** Uses up all codes that the address gives the network, with five wrong tries at each. */
+async function guessFrom(email: string, ip: string): Promise<void> {
+  for (let start = 0; start < 4; start++) {
+    await world.mailedCode(email, STRANGER, ip);
+    for (let count = 0; count < 6; count++)
+      await world.giveCode(email, '999999', undefined, STRANGER);
+  }
+}
+
+// Security: an address is no secret, and a stranger who knows it must not keep its owner out.
+test('a start that sends no mail leaves the code before it good', async () => {
+  const { email } = await world.insertUser(world.api.a, 'member');
+  const ip = world.newIp();
+  for (let start = 1; start < 3; start++) await world.mailedCode(email, undefined, ip);
+  const code = await world.mailedCode(email, undefined, ip);
+  expect((await world.startCode(email, undefined, ip)).statusCode).toBe(200);
+  expect((await world.giveCode(email, code)).statusCode).toBe(204);
+});
+
+test('an owner signs in in a new browser while a stranger guesses codes for the address', async () => {
+  const { email } = await world.insertUser(world.api.a, 'member');
+  const code = await world.mailedCode(email);
+  await guessFrom(email, world.newIp());
+  // Without the cookie of the start, and with the cookie of another start.
+  for (let count = 0; count < 6; count++) {
+    await world.giveCode(email, otherThan(code), undefined, 'browser without a start');
+    await world.giveCode(email, otherThan(code), undefined, STRANGER);
+  }
+  expect((await world.giveCode(email, code)).statusCode).toBe(204);
+});
+
+test('a code opens no session in another browser', async () => {
+  const { email } = await world.insertUser(world.api.a, 'member');
+  const code = await world.mailedCode(email);
+  await world.mailedCode('somebody.else@example.com', STRANGER);
+  const other = await world.giveCode(email, code, undefined, STRANGER);
+  expectProblem(other, 422, 'invalid_code');
+  expect((await world.giveCode(email, code)).statusCode).toBe(204);
+});
+
+test('a day of guesses from one network leaves the address codes for the others', async () => {
+  const { email } = await world.insertUser(world.api.a, 'member');
+  const ip = world.newIp();
+  for (let hour = 0; hour < 8; hour++) {
+    await guessFrom(email, ip);
+    world.api.clock.nowMs += 3_600_000;
+  }
+  expect(await world.signIn(email)).toContain('sluice');
+});
+
+test('a browser that has signed in gets its codes after strangers have used up all others', async () => {
+  const { email } = await world.insertUser(world.api.a, 'member');
+  await world.signIn(email);
+  for (let network = 0; network < 8; network++) await guessFrom(email, world.newIp());
+  const mails = () => world.mails.filter(({ to }) => to === email).length;
+  // One of the six codes of an hour was the owner's, before the browser was known.
+  expect(mails()).toBe(6);
+  await world.mailedCode(email, 'new browser');
+  expect(mails()).toBe(6);
+  await world.signIn(email);
+  // The cookie of the owner's browser is of one address.
+  const other = await world.insertUser(world.api.a, 'member');
+  await world.signIn(other.email);
+  const ofStranger = { cookie: world.codeCookie(other.email), body: { email } };
+  await world.call('POST', '/console/session/code', ofStranger);
+  await world.relay();
+  expect(mails()).toBe(7);
+});
+
+test('a code of the operator signs in once, in any browser', async () => {
+  const { database, clock, a } = world.api;
+  const { email, userId } = await world.insertUser(a, 'member');
+  const code = '1234567890123456';
+  const expiresAtMs = clock.nowMs + 1_000;
+  const kept = { accountId: a.accountId, userId, email, codeHash: hashSecret(code), expiresAtMs };
+  await keepOperatorCode(database, kept, { actor: { type: 'system' } }, clock.nowMs);
+  const stranger = await world.insertUser(a, 'member');
+  expectProblem(await world.giveCode(stranger.email, code), 422, 'invalid_code');
+  expect((await world.giveCode(email, code)).statusCode).toBe(204);
+  expectProblem(await world.giveCode(email, code), 422, 'invalid_code');
 });
 
 test('an address that is no active user gets no mail, and the same answer', async () => {

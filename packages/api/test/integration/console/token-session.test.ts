@@ -254,3 +254,22 @@ test('the 21st session of a token ends its oldest session, and the audit log rec
   );
   expect(rows).toEqual([{ open: 20, ended: 6 }]);
 });
+
+test('a session that a token opened leaves the trace of the token on another account', async () => {
+  const { api } = world;
+  const cookie = await signIn((await makeToken()).secret);
+  const countBefore = api.refusedCredentials.counts.get('other_account') ?? 0;
+  const ask = () => world.call('GET', `/v1/accounts/${api.b.accountId}`, { cookie });
+  await vi.waitFor(
+    async () => {
+      expectProblem(await ask(), 404, 'not_found');
+      const { rows } = await sql`
+        select account_id::int as "accountId" from audit_logs where object_type = 'credential_misuse'`.execute(
+        api.database,
+      );
+      expect(rows).toEqual([{ accountId: api.a.accountId }]);
+    },
+    { timeout: 60_000, interval: 500 },
+  );
+  expect(api.refusedCredentials.counts.get('other_account')).toBeGreaterThan(countBefore);
+});

@@ -1,7 +1,7 @@
 /** Security: the removal of a user beside a sign-in of the same user, of the owner, and the count of sessions that end. */
 import { passSecondFactor } from '@sluice/database/users/second-factors';
 import { findConsoleSession } from '@sluice/database/users/console-sessions';
-import { removeUser } from '@sluice/database/users/user-changes';
+import { endUserSessions, removeUser } from '@sluice/database/users/user-changes';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
@@ -139,4 +139,25 @@ test('the sessions that are ended are counted while they are open', async () => 
   // The one that set the factor up, and one that waits for a code.
   expect(await end()).toEqual({ ended: 2, programs_ended: 0 });
   expect(await end()).toEqual({ ended: 0, programs_ended: 0 });
+});
+
+// A sign-in holds the lock of the user's row until its session is there.
+test('the end of all sessions waits for a sign-in in progress, and ends its session', async () => {
+  const { a, database, clock } = world.api;
+  const { userId } = await world.insertUser(a, 'member');
+  let ended: ReturnType<typeof endUserSessions> | undefined;
+  await database.transaction().execute(async (signIn) => {
+    await sql`
+      select from users where account_id = ${a.accountId} and user_id = ${userId}
+         for no key update`.execute(signIn);
+    await sql`
+      insert into console_sessions (account_id, user_id, session_hash, way, ends_at, ip_addr)
+      values (${a.accountId}, ${userId}, ${Buffer.alloc(32, 9)}, 'code', now() + interval '1 day', '127.0.0.1')`.execute(
+      signIn,
+    );
+    const origin = { actor: { type: 'system' } } as const;
+    ended = endUserSessions(database, a.accountId, userId, origin, clock.nowMs);
+    await untilLockWaiters(database, 1);
+  });
+  expect(await ended).toMatchObject({ sessionCount: 1 });
 });

@@ -256,6 +256,13 @@ describe('on a real socket', () => {
       400,
       'invalid_request',
     ],
+    ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'invalid_request'],
+    [
+      'an unknown expectation',
+      'GET /v1 HTTP/1.1\r\nhost: a\r\nexpect: x\r\nconnection: close\r\n\r\n',
+      404,
+      'not_found',
+    ],
     [
       'huge headers',
       `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`,
@@ -276,6 +283,7 @@ describe('on a real socket', () => {
       status,
       code,
     );
+    expect(headers['x-content-type-options']).toBe('nosniff');
   });
 
   test('a connection that is cut inside its body does not disturb the server', async () => {

@@ -61,10 +61,10 @@ describe('an import', () => {
     expect(errors.headers['content-type']).toBe('text/csv; charset=utf-8');
     expect(errors.body).toBe(
       "row_number,severity,column,code,message,_svc_name,_svc_customer_id,'=note\r\n" +
-        '2,error,_svc_name,required,_svc_name is required,,ann@example.com,"\'=HYPERLINK(""x"")"\r\n',
+        '3,error,_svc_name,required,_svc_name is required,,ann@example.com,"\'=HYPERLINK(""x"")"\r\n',
     );
     const warnings = await api.call('GET', shown.warnings_url);
-    expect(warnings.body.split('\r\n')[1]).toBe("3,warning,,x,y,a,-1,'-x");
+    expect(warnings.body.split('\r\n')[1]).toBe("4,warning,,x,y,a,-1,'-x");
   });
 
   test('that is cancelled while a piece of its file comes keeps no piece', async () => {

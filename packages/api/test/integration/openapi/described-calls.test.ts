@@ -50,6 +50,28 @@ describe('/openapi.json', () => {
     }
   });
 
+  test('each operation that needs a role names the lowest one', () => {
+    const roles = Object.entries(apiPaths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        route: `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
+        role: operation['x-sluice-role'],
+      })),
+    );
+    for (const { route, role } of roles) {
+      const opener = OPENERS.get(route);
+      // The role of a scope's token is free, and so is a call without credentials.
+      if (opener === 'anybody') expect({ route, role }).toEqual({ route, role: undefined });
+      else if (opener === 'app_key') expect(['member', 'account_admin']).toContain(role);
+      else if (!opener?.includes(':')) expect({ route, role }).toEqual({ route, role: opener });
+    }
+    const roleOf = (route: string) => roles.find((each) => each.route === route)?.role;
+    expect(roleOf('GET /v1/reporting_webhooks')).toBe('member');
+    expect(roleOf('POST /v1/objects')).toBe('member');
+    expect(roleOf('POST /v1/reporting_webhooks/:webhook_id/probe')).toBe('member');
+    expect(roleOf('POST /v1/reporting_webhooks/:webhook_id/skip_head')).toBe('account_admin');
+    expect(roleOf('DELETE /v1/reporting_webhooks/:webhook_id')).toBe('account_admin');
+  });
+
   test('only POST and PUT document an Idempotency-Key and its errors', () => {
     for (const [path, methods] of Object.entries(apiPaths)) {
       for (const [method, { parameters = [], responses }] of Object.entries(methods)) {

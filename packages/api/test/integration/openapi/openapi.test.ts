@@ -127,6 +127,6 @@ describe('/openapi.json', () => {
     }
     for (const methods of Object.values(apiPaths))
       for (const { responses } of Object.values(methods))
-        expect(responses).toMatchObject({ 429: {}, 431: {} });
+        expect(responses).toMatchObject({ 400: {}, 429: {}, 431: {} });
   });
 });

@@ -98,10 +98,20 @@ test('types are listed by name, a page at a time, to their workspace alone, and 
   expect(names).toEqual(names.toSorted());
   expectProblem(await get('/list.a', api.b.key), 404, 'not_found');
   const world = portalOf(api);
-  const page = await world.openPage({ webhook_ids: [await world.makeWebhook('acme')] });
+  await api.call('POST', '/v1/applications', { body: { id: 'acme', name: 'Acme' } });
+  const page = await world.openPage({ application: 'acme' });
   const shown = (await page.call('GET', '/v1/event_types')).json<{ event_types: unknown[] }>();
   expect(shown.event_types).toHaveLength(names.length);
   expect((await page.call('PUT', '/v1/event_types/list.a', { body: {} })).statusCode).not.toBe(200);
+});
+
+// Security: names of event types may show other customers of the workspace.
+test('a portal link to webhooks, which do not choose among event types, hides the event types', async () => {
+  await put('/hidden.type', {});
+  const world = portalOf(api);
+  const page = await world.openPage({ webhook_ids: [await world.makeWebhook('plain')] });
+  for (const path of ['', '/hidden.type', '/unknown.type'])
+    expectProblem(await page.call('GET', `/v1/event_types${path}`), 404, 'not_found');
 });
 
 test('a deleted type is gone with its versions, and leaves the neighbours', async () => {

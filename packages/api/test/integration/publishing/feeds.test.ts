@@ -7,11 +7,17 @@ import {
   forgetFeedChunks,
   measureFeedChunk,
 } from '@sluice/database/feeds/feed-retention';
-import { findFeed } from '@sluice/database/feeds/feeds';
+import { findFeed, listFeedEvents } from '@sluice/database/feeds/feeds';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startApi, type ApiUnderTest, type Tenant } from '../support/api-under-test.ts';
+
+vi.mock(import('@sluice/database/feeds/feeds'), async (original) => {
+  const feeds = await original();
+  return { ...feeds, listFeedEvents: vi.fn<typeof feeds.listFeedEvents>(feeds.listFeedEvents) };
+});
 
 let api: ApiUnderTest;
 let name: string;
@@ -47,11 +53,17 @@ const page = async (query = ''): Promise<Page> => {
 };
 const idsOf = ({ events }: Page) => events.map(({ event }) => event.event_id);
 
+const measure = (feed: Parameters<typeof measureFeedChunk>[1], countMax: number) =>
+  api.database
+    .transaction()
+    .execute((transaction) => measureFeedChunk(transaction, feed, countMax));
+
 /** Logs so many events. @returns their ids. */
 async function log(
   howMany: number,
   tenant: Tenant = api.a,
   database: DatabaseOrTransaction = api.database,
+  text = '',
 ): Promise<string[]> {
   const ids = Array.from({ length: howMany }, () => `e${++eventCount}`);
   await appendDeliveries(
@@ -63,7 +75,7 @@ async function log(
       objectType: 'customer',
       metric: 'subscribed',
       occurredAtMs: 0,
-      data: { customer_id: eventId },
+      data: { customer_id: eventId, ...(text && { text }) },
     })),
   );
   return ids;
@@ -119,12 +131,33 @@ test('a page waits for new events, and is empty when its time is over', async ()
   expect(none.json()).toEqual({ events: [], cursor: end });
 });
 
+test('workers that measure a feed at the same time count each event once', async () => {
+  await log(2);
+  const feed = (await findFeed(api.database, api.a.environmentId, name))!;
+  await api.database.transaction().execute(async (transaction) => {
+    expect(await measureFeedChunk(transaction, feed, 10)).toBe(2);
+    await log(1);
+    // The second worker sees one more event, and does not see the chunk of the first one.
+    expect(await measure(feed, 10)).toBe(0);
+  });
+  expect(await measure(feed, 10)).toBe(1);
+  const { rows } = await sql`
+    select (select sum(size_bytes) from feed_chunks c
+             where c.environment_id = ${feed.environmentId} and c.webhook_id = ${feed.webhookId}) as measured,
+           (select sum(octet_length(body)) from delivery_log l
+             where l.environment_id = ${feed.environmentId} and l.webhook_id = ${feed.webhookId}) as logged`.execute(
+    api.database,
+  );
+  const [{ measured, logged }] = rows as [{ measured: string; logged: string }];
+  expect(Number(measured)).toBe(Number(logged));
+});
+
 test('a cursor before forgotten events is 410 with the oldest cursor that remains', async () => {
   await log(3);
   const { cursor: early } = await page('&limit=1');
   const feed = (await findFeed(api.database, api.a.environmentId, name))!;
-  await measureFeedChunk(api.database, feed, 2);
-  await measureFeedChunk(api.database, feed, 2);
+  await measure(feed, 2);
+  await measure(feed, 2);
   // Room for the last chunk alone, which has one event.
   const bounds = { ageSecondsMax: 3_600, sizeBytesMax: 200 };
   await forgetFeedChunks(api.database, api.a.environmentId, bounds);
@@ -249,6 +282,27 @@ test('a stream continues after the last event of its reader, and sends new event
   expect(seen()).toEqual([...ids.slice(1), ...more]);
   expect(text).toContain(`id: ${(await page()).cursor}\n`);
   gone.abort();
+}, 60_000);
+
+test('a stream keeps at most 256 KB of events for its reader', async () => {
+  const ids = await log(12, api.a, api.database, 'x'.repeat(50_000));
+  expect((await page()).events).toHaveLength(12);
+  vi.mocked(listFeedEvents).mockClear();
+  const gone = new AbortController();
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/feeds/${name}`, {
+    signal: gone.signal,
+    headers: { authorization: `Bearer ${api.a.key}`, accept: 'text/event-stream' },
+  });
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (!text.includes(`"${ids.at(-1)}"`)) text += (await reader.read()).value ?? '';
+  gone.abort();
+  const pages = await Promise.all(
+    vi.mocked(listFeedEvents).mock.results.map(({ value }) => value as Promise<{ body: string }[]>),
+  );
+  const sizes = pages.map((events) => events.reduce((sum, { body }) => sum + body.length, 0));
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(256 * 1_024);
+  expect(Math.max(...sizes)).toBeGreaterThan(200_000);
 }, 60_000);
 
 test('a stream ends and a wait is answered when the feed is deleted, though its log is not cleared yet', async () => {

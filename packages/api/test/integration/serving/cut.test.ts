@@ -1,5 +1,5 @@
 /**
- * Senders of files and readers of the live tail that go away. At any stage the work ends, and its memory and places are
+ * Senders of files, and readers of tails and feeds, that leave. At any stage the work ends, and its memory and places are
  * free.
  */
 import { connect, type AddressInfo } from 'node:net';
@@ -80,6 +80,14 @@ async function transports(): Promise<Transport[]> {
     await upload('a file in gzip', gzipSync(rows)),
     await upload('a small file', rows.subarray(0, 1_000)),
     { name: 'a tail', bytes: Buffer.from(headOf('GET /v1/stream', {})) },
+    {
+      name: 'a stream of a feed',
+      bytes: Buffer.from(headOf('GET /v1/feeds/cut', { Accept: 'text/event-stream' })),
+    },
+    {
+      name: 'a waiting page of a feed',
+      bytes: Buffer.from(headOf('GET /v1/feeds/cut?wait=60', {})),
+    },
   ];
 }
 
@@ -162,6 +170,8 @@ test(
   'a file or a tail that is cut at any stage leaves no work, no memory and no rows',
   { timeout: 240_000 },
   async () => {
+    const feed = { body: { events: ['customer_subscribed'] } };
+    expect((await api.call('PUT', '/v1/feeds/cut', feed)).statusCode).toBe(200);
     const all = await transports();
     const whole = { sentShare: 1, waitMs: 200, isReset: false, isSlow: false };
     // Cut before, they would leave code and buffers of this work to be counted below.

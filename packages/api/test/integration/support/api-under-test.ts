@@ -24,6 +24,8 @@ import { createProviderFetch } from '../../../src/identity/provider-fetch.ts';
 import { TailPlaces } from '../../../src/events/tail-places.ts';
 import type { ApiEffects } from '../../../src/api-effects.ts';
 import { buildServer } from '../../../src/server.ts';
+import type { AnsweredBodiesOptions } from '../../../src/serving/answered-bodies.ts';
+import type { UnreadAnswersOptions } from '../../../src/serving/unread-answers.ts';
 import { checkAgainst } from './documented-answers.ts';
 
 export const SECRET = 'secret of the api under test, long enough';
@@ -52,6 +54,8 @@ interface ApiOptions {
   readonly timeZone?: string;
   readonly bodyTimeoutMs?: number;
   readonly silenceTimeoutMs?: number;
+  readonly unreadAnswers?: UnreadAnswersOptions;
+  readonly answeredBodies?: AnsweredBodiesOptions;
   /** Wrong tokens of one address; without it as many as a test tries. */
   readonly refusedPerMinuteMax?: number;
   /** The API's own way to the database, if it is not the test's. The test closes it. */
@@ -65,6 +69,8 @@ export async function startApi(
     timeZone,
     bodyTimeoutMs,
     silenceTimeoutMs,
+    unreadAnswers,
+    answeredBodies,
     openDatabase,
     refusedPerMinuteMax = Infinity,
   }: ApiOptions = {},
@@ -74,6 +80,7 @@ export async function startApi(
   const wokenPurchases: PurchaseKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
   const refusals: object[] = [];
+  const everyRefusal: object[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z'), setBackMs: 0 };
   const broker = { isAway: false };
   const domainRecords: string[] = [];
@@ -83,7 +90,10 @@ export async function startApi(
   const refusedCredentials = new RefusedCredentials({
     countMax: refusedPerMinuteMax,
     monotonicNow: () => clock.nowMs,
-    logger: { warn: (line: object) => void refusals.push(line) } as never,
+    logger: {
+      warn: (line: object) => void refusals.push(line),
+      debug: (line: object) => void everyRefusal.push(line),
+    } as never,
   });
   const effects: ApiEffects = {
     database: (await openDatabase?.(databaseUrl)) ?? database,
@@ -95,6 +105,7 @@ export async function startApi(
     ratePerMinute: 0,
     keyRatePerSecond: 0,
     trustedProxies: [],
+    addressConnectionCountMax: 0,
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
@@ -146,7 +157,13 @@ export async function startApi(
     },
     ...changes,
   };
-  const app = await buildServer(effects, bodyTimeoutMs, silenceTimeoutMs);
+  const app = await buildServer(
+    effects,
+    bodyTimeoutMs,
+    silenceTimeoutMs,
+    unreadAnswers,
+    answeredBodies,
+  );
   const inject = app.inject.bind(app) as (
     options: InjectOptions,
   ) => Promise<LightMyRequestResponse>;
@@ -172,6 +189,7 @@ export async function startApi(
     wokenExports,
     clock,
     refusals,
+    everyRefusal,
     refusedCredentials,
     broker,
     encryptedText,

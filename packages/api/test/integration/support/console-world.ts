@@ -47,21 +47,60 @@ export async function startConsole(changes: Parameters<typeof startSignups>[0] =
       }),
       ...(body !== undefined && { payload: JSON.stringify(body) }),
     });
-  const mailedCode = async (email: string): Promise<string> => {
-    expect((await call('POST', '/console/session/code', { body: { email } })).statusCode).toBe(200);
+  /** Cookies of the browser that signs in with an address: a code is bound to them. */
+  const browsers = new Map<string, Map<string, string>>();
+  const browserOf = (email: string, name = ''): Map<string, string> => {
+    const key = `${email} ${name}`;
+    const cookies = browsers.get(key) ?? new Map<string, string>();
+    browsers.set(key, cookies);
+    return cookies;
+  };
+  const headerOf = (cookies: ReadonlyMap<string, string>, session?: string): string =>
+    [...[...cookies].map((pair) => pair.join('=')), ...(session ? [session] : [])].join('; ');
+  /** Keeps the cookies of the answer, but not a session. */
+  const keepCookies = (cookies: Map<string, string>, answer: CookieAnswer): void => {
+    for (const [name, text] of cookiesOf(answer))
+      if (/-(code|known)/.test(name)) cookies.set(name, text);
+  };
+  const startCode = async (email: string, browser?: string, ip?: string) => {
+    const cookies = browserOf(email, browser);
+    const answer = await call('POST', '/console/session/code', {
+      body: { email },
+      cookie: headerOf(cookies),
+      ...(ip !== undefined && { ip }),
+    });
+    keepCookies(cookies, answer);
+    return answer;
+  };
+  /** @param browser - of several that give the address. */
+  const mailedCode = async (email: string, browser?: string, ip?: string): Promise<string> => {
+    expect((await startCode(email, browser, ip)).statusCode).toBe(200);
     await world.relay();
     const mail = world.mails.findLast(
       ({ to, text }) => to === email && text.includes('code to sign in'),
     );
     return /code to sign in is (\d{6})\b/.exec(mail?.text ?? '')?.[1] ?? 'no code';
   };
-  const giveCode = (email: string, code: string, cookie?: string) =>
-    call('POST', '/console/session', { body: { email, code }, ...(cookie && { cookie }) });
+  /** @param session - the cookie of an earlier session. */
+  const giveCode = (email: string, code: string, session?: string, browser?: string) =>
+    signInBy({ email, code }, session, browser);
+  const signInBy = async (body: SignInBody, session?: string, browser?: string) => {
+    const cookies = browserOf(body.email, browser);
+    const cookie = headerOf(cookies, session);
+    const answer = await call('POST', '/console/session', { body, cookie });
+    keepCookies(cookies, answer);
+    return answer;
+  };
 
   return {
     ...world,
     call,
+    startCode,
     mailedCode,
+    /** The choice among several invitations. */
+    chooseAccount: (email: string, code: string, accountId: number) =>
+      signInBy({ email, code, account_id: accountId }),
+    codeCookie: (email: string) => headerOf(browserOf(email)),
     giveCode,
     /** A new user of the account with its workspace. */
     async insertUser(
@@ -94,6 +133,24 @@ const withoutAbsent = (headers: Record<string, unknown>): NonNullable<InjectOpti
     Object.entries(headers).filter(([, value]) => value !== undefined),
   ) as NonNullable<InjectOptions['headers']>;
 
-export function cookieOf({ headers }: { readonly headers: Record<string, unknown> }): string {
-  return String(headers['set-cookie']).split(';')[0] ?? '';
+interface SignInBody {
+  readonly email: string;
+  readonly code: string;
+  readonly account_id?: number;
+}
+
+interface CookieAnswer {
+  readonly headers: Record<string, unknown>;
+}
+
+const cookiesOf = ({ headers }: CookieAnswer): [string, string][] =>
+  [(headers['set-cookie'] ?? []) as string | string[]].flat().map((each) => {
+    const [name = '', text = ''] = each.split(';', 1)[0]?.split(/=(.*)/s) ?? [];
+    return [name, text];
+  });
+
+/** The cookie of the session, or of the portal. */
+export function cookieOf(answer: CookieAnswer): string {
+  const found = cookiesOf(answer).find(([name]) => !/-(code|known)/.test(name));
+  return found?.join('=') ?? '';
 }

@@ -4,7 +4,11 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { TestDatabase } from '@sluice/database/testing/testing';
-import { queuesOnCitus, TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
+import {
+  nodeFlagsOf,
+  queuesOnCitus,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/testing/service-under-test';
 import { afterEach } from 'vitest';
 
 export const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
@@ -29,7 +33,7 @@ export function startProcess(
   testDatabase: Pick<TestDatabase, 'url'>,
   settings: Record<string, string> = {},
 ) {
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, [...nodeFlagsOf(MAIN), MAIN], {
     env: {
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       DATABASE_URL: testDatabase.url,

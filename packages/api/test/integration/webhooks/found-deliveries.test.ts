@@ -9,6 +9,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertPerson, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { portalOf } from '../support/portal-world.ts';
 import { recordDrain } from '../support/drained-lane.ts';
 
 interface Found {
@@ -21,6 +22,7 @@ let api: ApiUnderTest;
 /** Two of workspace A: each event is logged for both, one second after the other. */
 let first: number;
 let second: number;
+let ofB: number;
 
 async function makeWebhook(key: string, endpoint: string): Promise<number> {
   const body = { name: endpoint, endpoint, events: ['customer_subscribed'] };
@@ -42,7 +44,7 @@ beforeAll(async () => {
   const { environmentId } = api.a;
   first = await makeWebhook(api.a.key, 'https://one.example');
   second = await makeWebhook(api.a.key, 'https://two.example');
-  await makeWebhook(api.b.key, 'https://other.example');
+  ofB = await makeWebhook(api.b.key, 'https://other.example');
   await insertPerson(api.database, environmentId, { personId: 7, id: 'ada' });
   for (const number of [1, 2, 3, 4, 5])
     await appendDeliveries(api.database, [report(environmentId, `event-${number}`)]);
@@ -154,8 +156,8 @@ const toFound = (row: { webhookId: number; sequence: number; eventId: string }):
 });
 
 test('a list has only deliveries of its own workspace, and the list of all webhooks leaves out answers of receivers', async () => {
-  const ofB = await list('/v1/deliveries', { event_id: 'event-1' }, api.b.key);
-  expect(ofB.deliveries).toHaveLength(1);
+  const otherWorkspace = await list('/v1/deliveries', { event_id: 'event-1' }, api.b.key);
+  expect(otherWorkspace.deliveries).toHaveLength(1);
   const start = (await list('/v1/deliveries', { limit: '1' })).next;
   const answer = await list('/v1/deliveries', { start }, api.b.key);
   expect(answer.deliveries).toHaveLength(1);
@@ -199,4 +201,20 @@ test('pages skip no delivery if a transaction that began later logged first', as
     start = page.next;
   } while (start !== '');
   expect(seen).toEqual([4, 3, 2, 1]);
+});
+
+// Security: an answer at once would show that the workspace has no such person, and a search that it has.
+test('in the portal a person of another customer and an unknown person get the same answer', async () => {
+  const { environmentId } = api.b;
+  const page = await portalOf(api).openPage({ webhook_ids: [ofB] }, api.b);
+  await insertPerson(api.database, environmentId, { personId: 8, id: 'of-another' });
+  const reports = Array.from({ length: 10_100 }, (_, index) =>
+    report(environmentId, `many-${index}`),
+  );
+  await appendDeliveries(api.database, reports);
+  const find = async (person: string) =>
+    (await page.call('GET', `/v1/reporting_webhooks/${ofB}/deliveries?person=${person}`)).json();
+  const known = await find('of-another');
+  expect(known.next).not.toBe('');
+  expect(await find('unknown')).toEqual(known);
 });

@@ -205,6 +205,30 @@ test('skip_head abandons the head and records whose key did it and why', async (
   });
 });
 
+test('a dry run of skip_head counts the deliveries that would resume, is refused as the call itself, and leaves the state as it is', async () => {
+  const { url, lane } = await createFailingWebhook();
+  const state = async () => (await api.call('GET', `${url}/state`)).json();
+  const before = await state();
+  const skip = (sequence: number) =>
+    api.call('POST', `${url}/skip_head`, { body: { sequence, dry_run: true } });
+  expect((await skip(2)).json()).toEqual({
+    sequence: 2,
+    resuming_count: before.unfinished_count - 1,
+  });
+  expectProblem(await skip(3), 409, 'conflict');
+  expect(await state()).toEqual(before);
+  expect(api.woken).toEqual([]);
+  await api.call('POST', `${url}/probe`);
+  await claimLane(api.database, lane, 60_000, api.clock.nowMs);
+  expect(expectProblem(await skip(2), 409, 'conflict').message).toContain('being attempted');
+  const healthy = await createWebhook();
+  expectProblem(
+    await api.call('POST', `${healthy.url}/skip_head`, { body: { sequence: 1, dry_run: true } }),
+    409,
+    'conflict',
+  );
+});
+
 test('skip_head is 409 and keeps the state if the delivery is not the failed head or is being attempted', async () => {
   const { url, lane } = await createFailingWebhook();
   const skip = (sequence: number) => api.call('POST', `${url}/skip_head`, { body: { sequence } });

@@ -1,7 +1,11 @@
 /**
- * A list of webhooks with the state of each queue. On request it has the same states as single reads, in one statement.
+ * A list of webhooks, with their states and attempts on request.
+ *
+ * GET of one state gives the same values.
  */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { writeMinutes } from '@sluice/database/maintenance/minute-statistics';
+import { LATENCY_CLASS_COUNT } from '@sluice/domain/delivery/latency-counts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
@@ -44,6 +48,7 @@ afterAll(() => api.close());
 interface Listed {
   readonly id: number;
   readonly state?: object;
+  readonly stats?: object;
 }
 const list = async (query: string): Promise<readonly Listed[]> =>
   (await api.call('GET', `/v1/reporting_webhooks${query}`)).json().reporting_webhooks;
@@ -67,8 +72,35 @@ test('in the portal the list has only the webhooks of the link, with their state
   expect(answer.json().reporting_webhooks.length).toBe(1);
 });
 
+test('each listed webhook has its attempts of the last hour, of all workers, on request', async () => {
+  const minute = (webhookId: number, minutesAgo: number, delivered: number, failed: number) => ({
+    ...{ environmentId: api.a.environmentId, webhookId, delivered, failed },
+    minuteMs: Math.floor(api.clock.nowMs / 60_000 - minutesAgo) * 60_000,
+    latencyCounts: Array.from({ length: LATENCY_CLASS_COUNT }, () => 0),
+  });
+  await writeMinutes(
+    api.database,
+    'one',
+    [],
+    [minute(failingId, 1, 5, 2), minute(failingId, 61, 9, 9)],
+  );
+  await writeMinutes(
+    api.database,
+    'two',
+    [],
+    [minute(failingId, 1, 1, 0), minute(failingId, 59, 1, 1)],
+  );
+  const listed = await list('?include=state,stats');
+  expect(listed).toMatchObject([
+    { id: failingId, state: { state: 'failing' }, stats: { delivered: 7, failed: 3 } },
+    { id: idleId, state: { state: 'healthy' }, stats: { delivered: 0, failed: 0 } },
+  ]);
+  const [first] = await list('?include=stats');
+  expect([first?.stats, first?.state]).toEqual([{ delivered: 7, failed: 3 }, undefined]);
+});
+
 test('something else to include is refused by name', async () => {
-  const answer = await api.call('GET', '/v1/reporting_webhooks?include=stats');
+  const answer = await api.call('GET', '/v1/reporting_webhooks?include=status');
   expectProblem(answer, 400, 'invalid_request');
   expect(answer.json().errors[0].field).toBe('include');
 });

@@ -31,18 +31,37 @@ async function createWebhook() {
 
 test('a dry run counts deliveries and starts no replay', async () => {
   const { url } = await createWebhook();
-  for (const [body, count] of [
-    [{ since: 0 }, 5],
-    [{ since: 2_000 }, 4],
-    [{ until: 2_000 }, 1],
-    [{ event_types: ['email_opened'] }, 2],
-    [{ person: { id: 'p3' } }, 1],
-    [{ states: ['abandoned'] }, 0],
+  for (const [body, first, last, byType] of [
+    [{ since: 0 }, 1, 5, { email_opened: 2, email_sent: 3 }],
+    [{ since: 2_000 }, 2, 5, { email_opened: 2, email_sent: 2 }],
+    [{ until: 2_000 }, 1, 1, { email_sent: 1 }],
+    [{ event_types: ['email_opened'] }, 2, 4, { email_opened: 2 }],
+    [{ person: { id: 'p3' } }, 3, 3, { email_sent: 1 }],
+    [{ states: ['abandoned'] }, 0, 0, {}],
   ] as const) {
-    const answer = await api.call('POST', url, { body: { ...body, dry_run: true } });
-    expect(answer.json()).toEqual({ dry_run: true, count, count_is_exact: true, replay: null });
+    const asked = { ...body, dry_run: true, rate_per_second: 2 };
+    const answer = await api.call('POST', url, { body: asked });
+    const count = Object.values<number>(byType).reduce((sum, each) => sum + each, 0);
+    const loggedAt = (n: number) => (n === 0 ? null : new Date(n * 1_000_000).toISOString());
+    expect(answer.json()).toEqual({
+      dry_run: true,
+      count,
+      count_is_exact: true,
+      replay: null,
+      first: loggedAt(first),
+      last: loggedAt(last),
+      by_type: byType,
+      takes_about_s: Math.ceil(count / 2),
+    });
   }
   expect((await api.call('GET', url)).json()).toEqual({ replays: [] });
+});
+
+test('a dry run takes the rate limit of the webhook into its time, if it is lower', async () => {
+  const { id, url } = await createWebhook();
+  await api.call('PUT', `/v1/reporting_webhooks/${id}`, { body: { rate_limit_per_second: 1 } });
+  const answer = await api.call('POST', url, { body: { since: 0, dry_run: true } });
+  expect(answer.json()).toMatchObject({ count: 5, takes_about_s: 5 });
 });
 
 test('one is started, shown, refused a second, cancelled, and listed', async () => {

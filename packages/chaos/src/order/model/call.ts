@@ -1,9 +1,9 @@
 /**
  * Calls as a client sends them, and unique names for a sequence.
  *
- * A generated call contains placeholders: `~` before each name, `%N%` for an event id, `#N#` for a phone number, and
- * `^N^` for the svc_id of the person `~pN` (`learn-svc-ids.ts`). `nameCalls` replaces the others, so that one sequence
- * can run many times in one fleet.
+ * A generated call contains placeholders: `~` before each name, `=N=` for an id of digits, `%N%` for an event id, `#N#`
+ * for a phone number, and `^N^` for the svc_id of the person `~pN` (`learn-svc-ids.ts`). `nameCalls` replaces the
+ * others, so that one sequence can run many times in one fleet. In a member, an id of digits becomes a number.
  */
 import type { Json } from './model-state.ts';
 
@@ -75,13 +75,18 @@ export function nameCalls(
         // A ULID: 26 digits of Crockford's base 32.
         `01H${DIGITS_OF(seed, 10)}${DIGITS_OF(run, 4)}${DIGITS_OF(Number(number), 9)}`,
     )
-    // E.164: at most 15 digits.
     .replaceAll(
-      /#(\d)#/g,
-      (_, number: string) => `+9${DIGITS_OF(seed, 8)}${DIGITS_OF(run, 4)}${number}`,
-    );
+      /("(?:userId|previousId|id)":)"=(\d)="/g,
+      (_, member: string, number: string) => `${member}${digitsOf(seed, run)}${number}`,
+    )
+    .replaceAll(/=(\d)=/g, (_, number: string) => `${digitsOf(seed, run)}${number}`)
+    // E.164: at most 15 digits.
+    .replaceAll(/#(\d)#/g, (_, number: string) => `+${digitsOf(seed, run)}${number}`);
   return JSON.parse(text) as PlannedCall[];
 }
+
+const digitsOf = (seed: number, run: number): string =>
+  `9${DIGITS_OF(seed, 8)}${DIGITS_OF(run, 4)}`;
 
 export const prefixOf = (seed: number, run: number): string => `s${seed}r${run}-`;
 
@@ -97,10 +102,10 @@ export function namesIn(
 ): readonly string[] {
   const words = JSON.stringify(calls)
     .toLowerCase()
-    .matchAll(/"([^"]*)"/g);
+    .matchAll(/"([^"]*)"|(?<=:)9\d{13}/g);
   const people = [...words]
-    .map(([, word]) => word as string)
-    .filter((word) => word.startsWith(`${prefix}p`) || /^\+9\d{13}$/.test(word) || isSvcId(word));
+    .map(([number, word = number]) => word.trim())
+    .filter((word) => word.startsWith(`${prefix}p`) || /^\+?9\d{13}$/.test(word) || isSvcId(word));
   return [...new Set(people)].toSorted();
 }
 

@@ -48,7 +48,7 @@ export function readPipelines(item: Body): readonly Step[] {
     }
     case 'alias': {
       const { anonymousId } = item;
-      const previous = wordOf(item['previousId'] ?? anonymousId);
+      const previous = wordOf(item['previousId'] ?? anonymousId).trim();
       const name = subject.names[0] ?? '';
       // Browsers send the visitor's anonymous id as the former id (§3.7).
       const previousName = previous === anonymousId ? undefined : nameOf(previous);

@@ -66,7 +66,9 @@ export type Step =
   | { readonly kind: 'unsubscribe'; readonly message: Name };
 
 /** A svc_id, an email or an id, recognised by its shape; letter case of an email does not count (spec §2, §1.2). */
-export function nameOf(text: string): Name {
+export function nameOf(given: string): Name {
+  // Blanks at the ends would make two people whose difference is invisible.
+  const text = given.trim();
   if (/^(?:svc|cio)_/.test(text)) return `svc:${text.slice(4)}`;
   return text.includes('@') ? `email:${text.toLowerCase()}` : `id:${text}`;
 }
@@ -75,8 +77,10 @@ export function nameOf(text: string): Name {
 export const wordOf = (value: Json | undefined): string =>
   typeof value === 'string' ? value : JSON.stringify(value);
 
+/** A text without blanks at its ends; a number counts as its digits (§1.2). */
 export const textOf = (value: Json | undefined): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
+  (typeof value === 'number' ? String(value) : typeof value === 'string' && value.trim()) ||
+  undefined;
 export const recordOf = (value: Json | undefined): JsonObject => (value ?? {}) as JsonObject;
 export const listOf = (value: Json | undefined): readonly JsonObject[] =>
   (value ?? []) as JsonObject[];

@@ -33,11 +33,12 @@ beforeAll(async () => {
   await sql`
     insert into audit_logs
       (account_id, audit_log_id, occurred_at, actor_type, user_id, service_account_id, action, object_type, object_id,
-       ip_addr, changes, previous_hash, hash)
+       session_id, ip_addr, changes, previous_hash, hash)
     select a, n, timestamptz '2026-01-01Z' + n * interval '1 minute', 'user',
            case when n % 10000 = 77 then 9999 else a * 1000 + 1 + n % 500 end,
            case when n % 10000 = 78 then 5 end, 'updated',
            case when n % 10000 = 79 then 'account' else 'reporting_webhook' end, (n % 2000)::text,
+           case when n % 10000 = 81 then 6 else n % 3 end,
            case when n % 10000 = 80 then '192.0.2.7' else '10.0.' || n % 200 || '.1' end,
            '[{"attribute": "name", "from": 1, "to": 2, "redacted": false}]', sha256('a'), sha256('b')
       from generate_series(1, 3) a, generate_series(1, ${ENTRIES}::int) n`.execute(database);
@@ -52,6 +53,9 @@ test.each<[string, AuditLogFilter]>([
   ['a user with few', { userId: 9999 }],
   ['a user with none', { userId: 7 }],
   ['a service account with few', { serviceAccountId: 5 }],
+  ['a session with few', { sessionId: 6 }],
+  ['a session with many', { sessionId: 2 }],
+  ['a session with none', { sessionId: 7 }],
   ['addresses that are rare', { ipAddrPrefix: '192.0' }],
   ['addresses that are common', { ipAddrPrefix: '10.' }],
   ['addresses that nobody has', { ipAddrPrefix: '10.0.1%' }],

@@ -24,6 +24,7 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
   );
   expect(keys).toHaveLength(4);
   expect(await findAppKey(database, hash('demo_app_key'))).toEqual({
+    accountId: 1,
     environmentId: 1,
     credentialId: expect.any(Number),
     name: 'Demo',

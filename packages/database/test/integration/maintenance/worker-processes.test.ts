@@ -86,7 +86,7 @@ test('a process that lost its session without Postgres’ knowing ends it and is
   expect(await listDepartedWorkers(database)).toEqual([]);
 });
 
-test('the lanes that dead processes hold are released, and no others', async () => {
+test('the lanes that dead processes hold are released, and no lanes of a living one', async () => {
   await insertTestWorkspace(database, 1);
   const lanes: LaneKey[] = [];
   for (let count = 0; count < 3; count++) {
@@ -113,6 +113,14 @@ test('the lanes that dead processes hold are released, and no others', async () 
   }));
   const claimed = await claimLanes(database, claims, NOW_MS, 0);
   expect(claimed.map((lane) => lane?.fencing)).toEqual([1, 1, 1]);
+
+  // It was listed as dead, and has come back since.
+  const session = await openSession();
+  await enter(session, 7, []);
+  expect(await releaseLanesOf(database, [7])).toBe(0);
+  await forgetWorkers(database, [7]);
+  await session.end();
+  await untilDeparted([7]);
 
   expect(await releaseLanesOf(database, [7, 9])).toBe(2);
   const held = await Promise.all(

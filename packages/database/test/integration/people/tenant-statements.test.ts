@@ -8,6 +8,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
 import { isDistributed } from '../../../src/connection/tenant-statements.ts';
 import { claimEventIds } from '../../../src/events/event-ids.ts';
+import { listIngestionIssues } from '../../../src/events/ingestion-issue-reads.ts';
+import { recordIssues } from '../../../src/events/ingestion-issues.ts';
 import { lockObjects, writeObjects } from '../../../src/people/objects.ts';
 import { deletePeople, insertPeople, lockPeople } from '../../../src/people/people.ts';
 import { lockIdentifiers, writeIdentifiers } from '../../../src/people/person-identifiers.ts';
@@ -69,6 +71,10 @@ const visitors = TENANTS.map((environmentId) => ({
   profile: EMPTY_VISITOR_PROFILE,
 }));
 
+const everyIssue = {
+  ...{ code: undefined, source: undefined, field: undefined, sinceMs: undefined },
+  ...{ after: undefined, limit: 10 },
+};
 const noChanges = { inserted: [], updated: [], deleted: [] };
 
 describe.each([
@@ -120,12 +126,30 @@ describe.each([
   test('an event id is taken once in each workspace', async (context) => {
     if ((await isDistributed(database)) !== isOnNodes) return context.skip();
     const [sent, none] = await counted(() => claimEventIds(database, claims));
-    expect([sent, none]).toEqual([expectedCount, []]);
+    // On nodes the look does not write.
+    expect([sent, none]).toEqual([isOnNodes ? TENANTS.length + 1 : 1, []]);
     const again = [...claims, { ...claims[0]!, environmentId: 5, eventId: 'another' }];
     const [, taken] = await counted(() => claimEventIds(database, again));
     expect(taken.toSorted((one, other) => one.environmentId - other.environmentId)).toEqual(
       [3, 5, 9].map((environmentId) => ({ environmentId, eventId: 'event' })),
     );
+  });
+
+  // Each of both looks went to all shards of the log.
+  test('fields of issues are looked for and counted by a statement a part', async (context) => {
+    if ((await isDistributed(database)) !== isOnNodes) return context.skip();
+    const issue = { code: 'value_corrected', field: 'traits.x', message: 'corrected' } as const;
+    const issues = TENANTS.map((environmentId) => ({
+      ...{ environmentId, source: 'pipelines.identify', issue, count: 1, atMs: AT_MS },
+    }));
+    const record = () => counted(async () => (await recordIssues(database, issues), []));
+    expect((await record())[0]).toBe(2 * expectedCount + 1);
+    // The log has the fields.
+    expect((await record())[0]).toBe(expectedCount + 1);
+    for (const environmentId of TENANTS)
+      expect(await listIngestionIssues(database, { ...everyIssue, environmentId })).toEqual([
+        expect.objectContaining({ field: 'traits.x', count: '2' }),
+      ]);
   });
 
   test('people are counted as they come and go', async (context) => {

@@ -5,7 +5,7 @@
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
-import { TABLE_PLACES } from '../../../src/schema/table-places.ts';
+import { TABLE_PLACES, TENANT_COLUMNS } from '../../../src/schema/table-places.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 interface ForeignKey {
@@ -27,6 +27,17 @@ test('every table has its one place', async () => {
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
        and relname not like 'kysely\\_%'`.execute(database);
   expect(Object.keys(TABLE_PLACES).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
+});
+
+test('every table with a column of a tenant has a column that statements name', async () => {
+  const { rows } = await sql<{ table: string; columns: string[] }>`
+    select relname as table, array_agg(attname::text) as columns
+      from pg_class join pg_attribute on attrelid = pg_class.oid
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+       and attname in ('account_id', 'environment_id') and not attisdropped
+     group by 1`.execute(database);
+  expect([...TENANT_COLUMNS.keys()].toSorted()).toEqual(rows.map(({ table }) => table).toSorted());
+  for (const { table, columns } of rows) expect(columns).toContain(TENANT_COLUMNS.get(table));
 });
 
 test('every unique key of a tenant’s table has the tenant in it, and every primary key begins with it', async () => {

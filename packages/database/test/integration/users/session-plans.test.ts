@@ -128,7 +128,13 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
       const started = { deviceHash: sha256('new device'), codeHash: sha256('new code') };
       await startDeviceLogin(db, { ...started, clientName: 'a', ipAddr: '10.0.0.1' });
       expect(await findWaitingDevice(db, started.codeHash)).toBeDefined();
-      const decision = { accountId: 12, userId: 12, environmentId: 12, isApproved: true };
+      const decision = {
+        accountId: 12,
+        userId: 12,
+        environmentId: 12,
+        isApproved: true,
+        sessionId: 1,
+      };
       expect(await decideDeviceLogin(db, started.codeHash, decision)).toBe(true);
       const secretOf = (text: string) => ({ hash: sha256(text), hint: 'hint', text });
       const secrets = { token: secretOf('new token'), key: secretOf('new key') };

@@ -19,6 +19,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { routes } from '../../../src/calls/calls.ts';
+import { TEXT_TYPE } from '../../../src/http/page.ts';
 import { anyRequest, bytesOf, STREAM, type AnyRequest } from '../support/any-request.ts';
 import { SAMPLE_BODIES } from '../support/sample-bodies.ts';
 
@@ -192,7 +193,7 @@ function expectDocumented(request: AnyRequest, answer: Answer): void {
   else if (request.route?.call.success === 'results' && (status === 200 || status === 207))
     expectResults(answer);
   else if (status === 200 && request.route) expect(body).toBe('{}\n');
-  else if (status !== 200 && answer.headers.get('content-type') !== 'text/plain')
+  else if (status !== 200 && answer.headers.get('content-type') !== TEXT_TYPE)
     expectProblem(answer);
 }
 

@@ -44,8 +44,25 @@ interface Transport {
   readonly path: string;
   readonly encoding?: 'gzip' | 'deflate';
   readonly authorization?: string;
+  readonly isChunked?: boolean;
   readonly body: Buffer;
 }
+
+/** More than the 4 MB of a batch. */
+const tooLarge = Buffer.from(items(Math.ceil((6 * MEBIBYTE) / line.length)));
+const CHUNK_SIZE_BYTES = 16_384;
+const inChunks = (body: Buffer): Buffer =>
+  Buffer.concat([
+    ...Array.from({ length: Math.ceil(body.length / CHUNK_SIZE_BYTES) }, (_, index) => {
+      const chunk = body.subarray(index * CHUNK_SIZE_BYTES, (index + 1) * CHUNK_SIZE_BYTES);
+      return Buffer.concat([
+        Buffer.from(`${chunk.length.toString(16)}\r\n`),
+        chunk,
+        Buffer.from('\r\n'),
+      ]);
+    }),
+    Buffer.from('0\r\n\r\n'),
+  ]);
 
 const TRANSPORTS: readonly Transport[] = [
   { name: 'a call', path: '/v1/track', body: Buffer.from(line) },
@@ -74,7 +91,31 @@ const TRANSPORTS: readonly Transport[] = [
       }),
     ),
   },
-  { name: 'a batch that is too large', path: '/v1/batch', body: Buffer.alloc(2 * MEBIBYTE, 0x20) },
+  {
+    name: 'a batch in chunks',
+    path: '/v1/batch',
+    isChunked: true,
+    body: Buffer.from(items(2_000)),
+  },
+  // An answer of some megabytes, which the sender does not read.
+  {
+    name: 'a batch with a large answer',
+    path: '/v1/batch',
+    body: Buffer.from(`{"batch":[${Array(20_000).fill('{"type":"track"}').join(',')}]}`),
+  },
+  { name: 'a batch that is too large', path: '/v1/batch', body: tooLarge },
+  {
+    name: 'a batch in chunks that is too large',
+    path: '/v1/batch',
+    isChunked: true,
+    body: tooLarge,
+  },
+  {
+    name: 'a batch in gzip that is too large',
+    path: '/v1/batch',
+    encoding: 'gzip',
+    body: gzipSync(tooLarge),
+  },
   { name: 'a stream', path: '/v1/stream', body: Buffer.concat(Array(4).fill(lines)) },
   {
     name: 'a stream in gzip',
@@ -125,15 +166,18 @@ const cuts: fc.Arbitrary<Cut> = fc.record({
 
 /** Sends a part of a request, waits, and goes away. */
 async function sendAndCut({ transport, sentShare, waitMs, isReset }: Cut): Promise<void> {
-  const { path, encoding, authorization = PIPELINES_AUTHORIZATION, body } = transport;
+  const { path, encoding, authorization = PIPELINES_AUTHORIZATION, isChunked, body } = transport;
   const head = [
     `POST ${path} HTTP/1.1`,
     'Host: x',
     `Authorization: ${authorization}`,
     ...(encoding ? [`Content-Encoding: ${encoding}`] : []),
-    `Content-Length: ${body.length}`,
+    isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`,
   ];
-  const request = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]);
+  const request = Buffer.concat([
+    Buffer.from(`${head.join('\r\n')}\r\n\r\n`),
+    isChunked ? inChunks(body) : body,
+  ]);
   const socket = connect(intake.port, '127.0.0.1');
   socket.on('error', () => undefined);
   await new Promise((resolve) => socket.once('connect', resolve));
@@ -174,6 +218,7 @@ async function utilisation(): Promise<number> {
 
 const NOTHING = {
   collectedSizeBytes: 0,
+  unreadSizeBytes: 0,
   streamSizeBytes: 0,
   pendingSizeBytes: 0,
   places: 0,

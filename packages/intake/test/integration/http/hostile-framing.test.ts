@@ -299,6 +299,7 @@ test.each([
   ['POST', '/v1/stream', '{"type":"track","userId":"u","event":"e"}\n'],
   ['GET', '/livez', undefined],
   ['GET', '/nowhere', undefined],
+  ['GET', '/v1/projects/unknown/settings', undefined],
   ['OPTIONS', '/v1/track', undefined],
 ])('the answer to %s %s forbids browsers to guess its type', async (method, path, body) => {
   const answer = await fetch(intake.url + path, {
@@ -307,4 +308,5 @@ test.each([
     ...(body !== undefined && { body }),
   });
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+  if (method !== 'OPTIONS') expect(answer.headers.get('content-type')).toMatch(/; charset=utf-8$/);
 });

@@ -20,6 +20,7 @@ import { KeyRing } from '../../../src/auth/authenticate.ts';
 import { Batcher } from '../../../src/commit/batcher.ts';
 import { browserPages } from '../../../src/http/browser-pages.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
+import { TEXT_TYPE } from '../../../src/http/page.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
 import { startServer } from '../../../src/server.ts';
@@ -43,7 +44,12 @@ export interface IntakeUnderTest {
   /** The use of the common bounds by calls and streams, and the number of unanswered calls. */
   held(): Readonly<
     Record<
-      'collectedSizeBytes' | 'streamSizeBytes' | 'pendingSizeBytes' | 'places' | 'inFlight',
+      | 'collectedSizeBytes'
+      | 'unreadSizeBytes'
+      | 'streamSizeBytes'
+      | 'pendingSizeBytes'
+      | 'places'
+      | 'inFlight',
       number
     >
   >;
@@ -53,6 +59,7 @@ export interface IntakeUnderTest {
 export async function startIntakeUnderTest(
   ratePolicy?: RatePolicy,
   streams: Partial<StreamOptions> = {},
+  connectionCountMax = 10_000,
 ): Promise<IntakeUnderTest> {
   const { database, url } = await createTestDatabase();
   const hash = (secret: string) => createHash('sha256').update(secret).digest();
@@ -118,13 +125,16 @@ export async function startIntakeUnderTest(
     newId,
   };
   const collected = shared(4 * 1_048_576);
+  const unread = shared(4 * 1_048_576);
   const places = shared(4);
   const held = new HeldBytes(() => performance.now());
   const turns = new Turns(() => performance.now());
   const server = await startServer({
     host: '127.0.0.1',
     port: 0,
+    connectionCountMax,
     collected,
+    unread,
     routes,
     accept: createAccept(deps, {
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
@@ -147,7 +157,7 @@ export async function startIntakeUnderTest(
       ...streams,
     },
     pages: {
-      '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
+      '/livez': () => ({ status: '200 OK', contentType: TEXT_TYPE, body: 'alive\n' }),
       '/auth': (_, asked) => authPage(deps, asked),
       '/api/v1/accounts/region': (_, asked) => regionPage(deps, asked, 'eu'),
       ...browserPages(keys, false),
@@ -161,6 +171,7 @@ export async function startIntakeUnderTest(
     unauthorized,
     held: () => ({
       collectedSizeBytes: collected.totalSize,
+      unreadSizeBytes: unread.totalSize,
       streamSizeBytes: held.totalSizeBytes,
       pendingSizeBytes: batcher.pendingSizeBytes,
       places: places.totalSize,

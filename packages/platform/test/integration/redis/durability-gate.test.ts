@@ -30,7 +30,8 @@ afterEach(async () => {
   await producer.close();
   redis.disconnect();
   await server.kill();
-  await rm(directory, { recursive: true, force: true });
+  // A child of the server that writes the file of commands may outlive it for a moment.
+  await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
 });
 
 const open = async (requiresDurability: boolean): Promise<void> => {

@@ -27,7 +27,7 @@ test('import sends a file, and waits until its rows are events', async () => {
     body: '{"userId":"importer"}',
   });
   await expect.poll(() => fleet.relationships('importer').catch(() => ''), WAIT).not.toBe('');
-  const all = await sluice('--json', 'import', file, '--identifier', 'id');
+  const all = await sluice('--json', 'imports', 'create', file, '--identifier', 'id', '--watch');
   expect(all, all.errors).toMatchObject({ exitCode: 0 });
   expect(JSON.parse(all.output)).toMatchObject({
     import: {
@@ -41,7 +41,10 @@ test('import sends a file, and waits until its rows are events', async () => {
   await writeFile(file, '_svc_name,_svc_customer_id\nbought,nobody\n');
   const failed = await sluice('--json', 'import', file, '--identifier', 'id');
   expect(failed.exitCode).toBe(1);
-  expect(JSON.parse(failed.output)).toMatchObject({ import: { rows_failed: 1 } });
+  const begun = JSON.parse(failed.output) as { import: { id: number; rows_failed: number } };
+  expect(begun.import.rows_failed).toBe(1);
+  const shown = await sluice('--json', 'imports', 'show', String(begun.import.id), '--watch');
+  expect(shown).toMatchObject({ exitCode: 1, output: failed.output });
   const missing = await sluice('import', `${file}.gone`, '--identifier', 'id');
   expect(missing.exitCode).toBe(1);
   expect(missing.errors).toMatch(/cannot be read \(ENOENT.*\); name a file that you may read/);

@@ -84,7 +84,10 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
   const endpoints = `${app}/app_1/endpoint`;
   const source = await startSource({
     [`${app}?limit=100`]: {
-      data: [{ id: 'app_1', uid: 'acme', name: 'Acme' }],
+      data: [
+        { id: 'app_1', uid: 'acme', name: 'Acme' },
+        { id: 'app_2', uid: 'without-endpoints', name: 'Without endpoints' },
+      ],
       done: false,
       iterator: 'app_1',
     },
@@ -109,6 +112,7 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
       done: true,
       iterator: null,
     },
+    [`${app}/app_2/endpoint?limit=100`]: { data: [], done: true, iterator: null },
     [`${endpoints}/ep_1/secret`]: { key: SECRET },
     [`${endpoints}/ep_1/headers`]: { headers: { 'x-team': 'shop' }, sensitive: ['authorization'] },
     [`${endpoints}/ep_2/secret`]: { key: SECRET },
@@ -118,17 +122,23 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
     sluice('--json', 'move', 'svix', '--from', source.url, '--from-token', TOKEN, ...more);
 
   const dry = await move('--dry-run');
-  expect(rowsOf(dry.output).map(({ result }) => result)).toEqual([
-    'would be moved',
-    'would be moved',
-  ]);
+  expect(rowsOf(dry.output).map(({ result }) => result)).toEqual(
+    Array.from({ length: 4 }, () => 'would be moved'),
+  );
   expect((await get('/v1/applications'))['applications']).toEqual([]);
 
   const moved = await move();
   expect(moved.exitCode, moved.errors).toBe(0);
   expect(rowsOf(moved.output)).toMatchObject([
+    { application: 'acme', name: 'Acme', endpoint: '', result: 'moved', by_hand: '' },
     { application: 'acme', name: 'Orders', result: 'moved', by_hand: 'header authorization' },
     { application: 'acme', name: 'https://acme.example/off', result: 'moved', by_hand: '' },
+    { application: 'without-endpoints', name: 'Without endpoints', result: 'moved' },
+  ]);
+  // Otherwise a message to it would go to the workspace's own webhooks.
+  expect((await get('/v1/applications'))['applications']).toMatchObject([
+    { id: 'acme' },
+    { id: 'without-endpoints', name: 'Without endpoints' },
   ]);
   expect(moved.output + moved.errors).not.toContain(SECRET);
   const { endpoints: there = [] } = await get('/v1/applications/acme/endpoints');
@@ -161,10 +171,9 @@ test('endpoints of Svix are moved page by page, once, and their receivers verify
 
   // Again: it makes no duplicates, and changes no secret.
   const again = await move();
-  expect(rowsOf(again.output).map(({ result }) => result)).toEqual([
-    'there already',
-    'there already',
-  ]);
+  expect(rowsOf(again.output).map(({ result }) => result)).toEqual(
+    Array.from({ length: 4 }, () => 'there already'),
+  );
   expect((await get('/v1/applications/acme/endpoints'))['endpoints']).toHaveLength(2);
   source.close();
   receiver.close();

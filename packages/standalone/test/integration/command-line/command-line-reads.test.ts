@@ -159,6 +159,11 @@ test('a failing webhook is explained in the first line, its deliveries are liste
   await read('api', 'DELETE', `/v1/reporting_webhooks/${id}`);
 });
 
+test('an answer of the API that is no JSON is shown as it is', async () => {
+  expect(await sluice('api', 'get', '/livez')).toMatchObject({ output: 'alive\n', exitCode: 0 });
+  expect(await read('api', 'get', '/livez')).toBe('alive\n');
+});
+
 test('listen passes deliveries on by a webhook of its own, and takes it away again', async () => {
   const program = await startReceiver(200);
   const listening = runProgram(
@@ -236,4 +241,17 @@ test('a key is kept for its owner alone, after it has opened something, and a pr
   expect(kept.text).not.toContain(DEMO.appKey);
   expect((await stat(join(folder, 'sluice', 'profiles.json'))).mode & 0o777).toBe(0o600);
   expect(await run(['--profile', 'shop', 'webhooks', 'list'])).toMatchObject({ exitCode: 0 });
+
+  // Calls do not go to the intake or the account of the demo on this machine.
+  const sent = await run(['--profile', 'shop', 'send', '--count', '1']);
+  expect(sent).toMatchObject({ exitCode: 2, text: expect.stringContaining('give --intake-url') });
+  const account = await run(['--profile', 'shop', 'audit', 'list']);
+  expect(account).toMatchObject({ exitCode: 4, text: expect.stringContaining('set --token') });
+
+  // A second login adds to the profile.
+  const again = ['login', '--with-token', '--profile', 'shop', '--intake-url', fleet.intake.url];
+  const added = await run([...again, '--worker-url', fleet.worker.url], `${DEMO.accountToken}\n`);
+  expect(added).toMatchObject({ exitCode: 0 });
+  for (const words of [['webhooks', 'list'], ['audit', 'list'], ['status']])
+    expect(await run(['--profile', 'shop', ...words]), words[0]).toMatchObject({ exitCode: 0 });
 });

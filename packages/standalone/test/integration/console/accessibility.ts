@@ -5,43 +5,77 @@ import type { Page } from 'playwright-core';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** By the DevTools protocol, as the page's own policy lets in no script of others. */
-export async function violationsOf(page: Page): Promise<string[]> {
+/** Off by default in axe: WCAG 2.2 asks for targets of 24 pixels, or as much space around them. */
+const MORE_RULES = { 'target-size': { enabled: true } };
+
+/** The rules whose result depends on colours. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/**
+ * By the DevTools protocol, as the page's own policy lets in no script of others.
+ *
+ * @param rules - every one by default.
+ */
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
-  const run = `(async () => { ${AXE}; const { violations, incomplete } = await axe.run(document, {
-    resultTypes: ['violations', 'incomplete'] });
-    return JSON.stringify([...violations, ...incomplete].map(({ id, nodes }) =>
-      id + ' ' + nodes.map(({ target }) => target.join(' ')).join(', '))); })()`;
-  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
-    expression: run,
-    awaitPromise: true,
-    returnByValue: true,
+  const evaluate = async (expression: string): Promise<string> => {
+    const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? 'axe failed');
+    return String(result.value);
+  };
+  const only = rules && { runOnly: { type: 'rule', values: rules } };
+  const options = JSON.stringify({
+    resultTypes: ['violations', 'incomplete'],
+    ...(only ?? { rules: MORE_RULES }),
   });
+  // Half a megabyte, once for a document.
+  if ((await evaluate('typeof axe')) === 'undefined') await evaluate(AXE);
+  const found = await evaluate(`axe.run(document, ${options}).then(({ violations, incomplete }) =>
+    JSON.stringify([...violations, ...incomplete].map(({ id, nodes }) =>
+      id + ' ' + nodes.map(({ target }) => target.join(' ')).join(', '))))`);
   await session.detach();
-  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? 'axe failed');
-  return JSON.parse(String(result.value)) as string[];
+  return JSON.parse(found) as string[];
+}
+
+/**
+ * The page as it stands, in light and dark: violations, and text that sticks out. The two differ in colours alone
+ * (`light-dark()` of `styles/tokens.css`), so that every other rule judges the page once.
+ */
+export async function problemsAtWidth(page: Page): Promise<object[]> {
+  const found: object[] = [];
+  for (const [colorScheme, rules] of [
+    ['light', undefined],
+    ['dark', COLOUR_RULES],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    const violations = await violationsOf(page, rules);
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    if (violations.length > 0 || overflow > 0) {
+      const width = page.viewportSize()?.width;
+      found.push({ url: page.url(), colorScheme, width, violations, overflow });
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  return found;
 }
 
 /** So high that a dialog shows all of itself: axe judges no colour of parts that are scrolled away. */
 const WHOLE_HEIGHT = 3_600;
 
-/** The page as it stands, in light and dark, 1280 and 360 px wide: violations, and text that sticks out. */
+/** The same, 1280 and 360 px wide. */
 export async function problemsOf(page: Page): Promise<object[]> {
   const found: object[] = [];
   const before = page.viewportSize();
-  for (const colorScheme of ['light', 'dark'] as const) {
-    for (const width of [1280, 360]) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width, height: WHOLE_HEIGHT });
-      const violations = await violationsOf(page);
-      const overflow = await page.evaluate(
-        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      );
-      if (violations.length > 0 || overflow > 0)
-        found.push({ url: page.url(), colorScheme, width, violations, overflow });
-    }
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: WHOLE_HEIGHT });
+    found.push(...(await problemsAtWidth(page)));
   }
-  await page.emulateMedia({ colorScheme: null });
   if (before) await page.setViewportSize(before);
   return found;
 }

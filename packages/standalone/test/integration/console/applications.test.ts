@@ -189,11 +189,11 @@ test('a link to the portal is made; it shows its endpoints and the event types w
   await visitor.getByText('It is paid.').waitFor();
   await visitor.getByLabel('Version').selectOption('1');
   const shown = visitor.getByRole('region', { name: 'JSON Schema of the payload' });
-  await shown.getByText('invoice_id').waitFor();
+  await shown.getByText('invoice_id').first().waitFor();
   expect(await problemsOf(visitor)).toEqual([]);
   expect(await visitor.getByRole('button', { name: /^(?:Change|Delete|Check)/ }).count()).toBe(0);
   await visitor.reload();
-  await shown.getByText('invoice_id').waitFor();
+  await shown.getByText('invoice_id').first().waitFor();
 
   const base = new URL(url).pathname;
   const linkId = base.split('/').at(-1);

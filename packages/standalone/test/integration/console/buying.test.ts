@@ -6,11 +6,11 @@
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
-import { chromium, type Browser, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { chromiumPath } from '../chromium-under-test.ts';
 import { startPurchaseServices, type PurchaseServices } from '../purchases/purchase-services.ts';
 import { builtConsole } from './console-under-test.ts';
+import { sharedBrowser } from './shared-browser.ts';
 
 let services: PurchaseServices;
 let browser: Browser;
@@ -18,14 +18,10 @@ beforeAll(async () => {
   const consoleDirectory = await builtConsole();
   [services, browser] = await Promise.all([
     startPurchaseServices(testRedisUrl(), undefined, { CONSOLE_DIRECTORY: consoleDirectory }),
-    chromium.launch({
-      executablePath: chromiumPath(),
-      args: ['--no-sandbox', '--disable-gpu'],
-      timeout: 120_000,
-    }),
+    sharedBrowser(),
   ]);
 });
-afterAll(() => Promise.all([services.close(), browser.close()]));
+afterAll(() => services.close());
 
 /** Signed in by a token of the demo's account that pays by card, without a card on file. */
 async function openBilling(): Promise<Page> {
@@ -67,6 +63,12 @@ test('credits are bought once by a double click, paid at the provider’s page, 
   await paying.getByRole('button', { name: 'Pay by card' }).click();
   await paying.getByText('Paid.').waitFor();
   await page.getByText(/^\$[\d.,]+ were charged\.$/).waitFor({ timeout: 60_000 });
+  const [receipt] = await Promise.all([
+    page.context().waitForEvent('page'),
+    page.getByRole('link', { name: 'Receipt' }).click(),
+  ]);
+  await receipt.getByText('Total').first().waitFor();
+  await receipt.close();
   expect(services.paid()).toHaveLength(1);
   await page.goto(`${services.api.url}/billing/credits?type=llm`);
   await page.getByText('1,000', { exact: false }).first().waitFor();

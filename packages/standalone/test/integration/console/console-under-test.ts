@@ -12,23 +12,16 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { sql } from 'kysely';
 import { expect, vi } from 'vitest';
-import { chromiumPath } from '../chromium-under-test.ts';
 import { startFleet, WAIT } from '../fleet-under-test.ts';
+import { sharedBrowser } from './shared-browser.ts';
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
 
-/** Chromium itself sends no other request, so each one is the page's. */
-const FLAGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
-];
 /** Ten times the time of an action on an idle machine, and a standstill. */
 const ACTION_MS_MAX = 60_000;
-const LAUNCH_MS_MAX = 120_000;
 const SENT_AGAIN_MS = 1_000;
 const REFUSED_TAILS_MAX = 2;
 
@@ -58,11 +51,12 @@ export async function startConsole() {
         API_RATE_LIMIT_PER_MINUTE: '500',
       }),
     ),
-    chromium.launch({ executablePath: chromiumPath(), args: FLAGS, timeout: LAUNCH_MS_MAX }),
+    sharedBrowser(),
   ]);
   /** Errors and warnings of the browser, violations of the policy among them; requests to others. */
   const misdeeds: string[] = [];
   const allowed = new Set<string>();
+  const contexts: BrowserContext[] = [];
   const watch = (page: Page): void => {
     let refusedTails = 0;
     page.setDefaultTimeout(ACTION_MS_MAX);
@@ -89,15 +83,20 @@ export async function startConsole() {
     allow: (origin: string): void => void allowed.add(origin),
     async newPage(options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext(options);
+      contexts.push(context);
       const page = await context.newPage();
       watch(page);
       return page;
     },
-    /** A page that is signed in to the demo. */
+    /** A page that is signed in to the demo, by the call of its button, which other tests press. */
     async demoPage(options: BrowserContextOptions = {}): Promise<Page> {
       const page = await this.newPage(options);
+      const answer = await page.request.post(`${fleet.api.url}/console/session`, {
+        headers: { origin: fleet.api.url },
+        data: { demo: true },
+      });
+      expect(answer.status()).toBe(204);
       await page.goto(fleet.api.url);
-      await page.getByRole('button', { name: 'Open the demo' }).click();
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
       return page;
     },
@@ -257,8 +256,11 @@ export async function startConsole() {
      * object that another user changed first.
      */
     async close(): Promise<void> {
-      await Promise.all([browser.close(), fleet.close()]);
+      // Before the API: a page would report that it does not answer.
+      const closed = await Promise.allSettled(contexts.map((context) => context.close()));
+      await fleet.close();
       await rm(mailDirectory, { recursive: true });
+      for (const each of closed) if (each.status === 'rejected') throw each.reason;
       const wrong = misdeeds.filter(
         (each) =>
           !/Failed to load resource.* (?:400|401|403|404|409|410|422) |net::ERR_CONNECTION_ABORTED$/.test(

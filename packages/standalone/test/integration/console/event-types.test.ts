@@ -105,12 +105,12 @@ test('a payload is tried, the schema changed, an earlier version seen, and the t
   await form.getByRole('button', { name: 'Change it' }).click();
   await form.waitFor({ state: 'detached' });
   const shown = page.getByRole('region', { name: 'JSON Schema of the payload' });
-  await shown.getByText('currency').waitFor();
+  await shown.getByText('currency').first().waitFor();
   await page.getByLabel('Version').selectOption('1');
-  await shown.getByText('minimum').waitFor();
+  await shown.getByText('minimum').first().waitFor();
   await expect.poll(() => new URL(page.url()).searchParams.get('version'), WAIT).toBe('1');
   await page.reload();
-  await shown.getByText('minimum').waitFor();
+  await shown.getByText('minimum').first().waitFor();
 
   // Archived, it is not published, and is in the list still; brought back, it has its versions.
   await page.getByRole('button', { name: 'Archive' }).click();

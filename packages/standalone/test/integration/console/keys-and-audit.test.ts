@@ -197,6 +197,64 @@ test('what an app key may do, and from where, is shown', async () => {
   await page.context().close();
 });
 
+test('a token is made with addresses, for reads alone, and with an end, and its page names its maker', async () => {
+  const { page } = await world.userPage('account_admin');
+  await page.goto(`${world.url}/keys`);
+  await page.getByRole('button', { name: 'Make a key' }).click();
+  await page.getByLabel('Name').fill('Bound');
+  await page.getByLabel('Type').last().selectOption('service_account');
+  await page.getByText('Restrictions').click();
+  await page.getByLabel('Addresses and CIDR blocks').fill('203.0.113.0/24, 198.51.100.7');
+  await page.getByLabel('Reads alone').check();
+  await page.getByLabel('Ends at').fill('2030-01-01T00:00');
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  await page.getByRole('button', { name: 'I have stored it' }).click();
+  await page.getByRole('link', { name: 'Bound' }).click();
+  const shown = page.getByRole('region', { name: 'The key' });
+  for (const text of ['203.0.113.0/24, 198.51.100.7', 'read only'])
+    await shown.getByText(text, { exact: true }).waitFor();
+  const end = shown.locator('dt', { hasText: 'Expires' }).locator('..').locator('time');
+  expect(await end.getAttribute('datetime')).toMatch(/^20(29-12-31|30-01-01)T/);
+  await shown.getByText(/ by .+@/).waitFor();
+  await page.context().close();
+});
+
+test('each kind of key of a workspace has its last use in the list, and an unused key is shown as never used', async () => {
+  const unused = await call('POST', `${account}/api_credentials`, DEMO.accountToken, {
+    type: 'pipelines',
+    name: 'Unused',
+    environment_id: 1,
+  });
+  expect(unused.status).toBe(200);
+  await world.send('/v1/track', { userId: 'ada', event: 'Order' });
+  const tracked = await fetch(`${world.fleet.intake.url}/api/v1/customers/ada`, {
+    method: 'PUT',
+    headers: { authorization: `Basic ${btoa(`${DEMO.siteId}:${DEMO.apiKey}`)}` },
+    body: JSON.stringify({ plan: 'free' }),
+  });
+  expect(tracked.status).toBe(200);
+  expect((await call('GET', '/v1/workspaces', DEMO.appKey)).status).toBe(200);
+  await vi.waitFor(async () => {
+    const { rows } = await sql`
+      select from api_credentials
+       where environment_id = 1 and last_used_at is not null and name = 'Demo'`.execute(
+      world.fleet.database,
+    );
+    expect(rows).toHaveLength(3);
+  }, WAIT);
+
+  const page = await world.demoPage();
+  await page.getByRole('link', { name: 'Keys' }).click();
+  const rowOf = (name: string, type: string) =>
+    page.getByRole('row').filter({ hasText: name }).filter({ hasText: type });
+  for (const type of ['write key', 'Track API key', 'app key'])
+    await rowOf('Demo', type).locator('time').waitFor();
+  await rowOf('Unused', 'write key').getByText('never').waitFor();
+  await page.getByRole('link', { name: 'Unused' }).click();
+  await page.getByText('It was never used. No identify call was taken with it yet').waitFor();
+  await page.context().close();
+});
+
 test('a key leads to its last use and to the changes made with it, and each entry to its change', async () => {
   const made = await call('POST', `${account}/api_credentials`, DEMO.accountToken, {
     type: 'service_account',
@@ -239,10 +297,40 @@ test('a key leads to its last use and to the changes made with it, and each entr
   await page.context().close();
 });
 
+test('an entry leads to all changes of the session that made it', async () => {
+  const { page, email } = await world.userPage('account_admin');
+  const website = `https://${crypto.randomUUID()}.example`;
+  await page.evaluate(
+    async ([url, text]) => {
+      const answer = await fetch(url!, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() },
+        body: JSON.stringify({ account: { website: text } }),
+      });
+      if (!answer.ok) throw new Error(await answer.text());
+    },
+    [account, website],
+  );
+  await page.getByRole('link', { name: 'Audit log' }).click();
+  const rows = page.getByRole('row').filter({ hasText: email });
+  await rows.filter({ hasText: 'website' }).getByRole('link').focus();
+  await page.keyboard.press('Enter');
+  const link = page.getByRole('link', { name: /^all changes of session \d+$/ });
+  await link.focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => /^\d+$/.test(url.searchParams.get('session') ?? ''));
+  await page.getByRole('row').filter({ hasText: 'Session in the console' }).waitFor();
+  // The sign-in and the change; the log has more of other sessions.
+  expect(await rows.count()).toBe(2);
+  expect(await page.getByRole('row').count()).toBe(3);
+  await page.context().close();
+});
+
 test('the audit log is exported as it is filtered, once though the first answer was lost', async () => {
   const page = await world.demoPage({ acceptDownloads: true });
   await page.getByRole('link', { name: 'Audit log' }).click();
   await page.getByLabel('Object').selectOption('console_session');
+  await page.getByRole('combobox', { name: 'By', exact: true }).selectOption('Users');
   await loseAnswer(page, /\/audit_logs\/export$/);
   await page.getByRole('button', { name: 'Export CSV' }).click();
   await page.getByText('The API does not answer.').waitFor();
@@ -253,11 +341,10 @@ test('the audit log is exported as it is filtered, once though the first answer 
   const [head = '', ...lines] = (await readFile(await download.path(), 'utf8'))
     .trim()
     .split(/\r?\n/);
-  const column = head.split(',').indexOf('object_type');
+  const columns = ['object_type', 'actor_type'].map((name) => head.split(',').indexOf(name));
   expect(lines.length).toBeGreaterThan(0);
-  expect(new Set(lines.map((line) => line.split(',')[column]))).toEqual(
-    new Set(['console_session']),
-  );
+  const ofLines = lines.map((line) => columns.map((column) => line.split(',')[column]).join(' '));
+  expect(new Set(ofLines)).toEqual(new Set(['console_session user']));
   const { rows } = await sql<{ exports: number }>`
     select count(*)::int as exports from audit_log_exports where account_id = ${DEMO.accountId}`.execute(
     world.fleet.database,

@@ -3,6 +3,8 @@
  *
  * The console shows the number of deliveries before it replays them.
  */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
@@ -145,6 +147,41 @@ test('selected deliveries that are being sent are not offered again in another l
   await page.context().close();
 });
 
+test('a resend goes on when its screen is left, and Back offers only the deliveries that are not sent', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks`);
+  await page.goto(`${world.url}/webhooks/${id}`);
+  const box = (sequence: number) => page.getByLabel(`Select delivery ${sequence}`, { exact: true });
+  for (const sequence of [1, 2, 3]) await box(sequence).check();
+  const sent: string[] = [];
+  const isAsked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const isGoingOn = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await page.route(/\/resend$/, async (route) => {
+    const place = sent.push(new URL(route.request().url()).pathname.split('/').at(-2)!) - 1;
+    isAsked[place]?.resolve();
+    await isGoingOn[place]?.promise;
+    return place === 1 ? route.abort('connectionaborted') : route.continue();
+  });
+  await page.getByRole('button', { name: 'Send 3 selected again' }).click();
+  await isAsked[0]!.promise;
+  await page.getByRole('link', { name: 'Issues' }).click();
+  await page.getByRole('heading', { name: 'Issues' }).waitFor();
+  // The first one is sent while another screen is shown; the second one is asked for.
+  isGoingOn[0]!.resolve();
+  await isAsked[1]!.promise;
+  await page.goBack();
+  const button = page.getByRole('button', { name: 'Send 2 selected again' });
+  await button.waitFor();
+  expect(await button.isDisabled()).toBe(true);
+  await expect.poll(() => new URL(page.url()).searchParams.get('selected'), WAIT).toBe('2,3');
+  isGoingOn[1]!.resolve();
+  await page.getByText('Delivery 2: The API does not answer.').waitFor();
+  await button.click();
+  await page.getByRole('group', { name: 'Selected deliveries' }).waitFor({ state: 'detached' });
+  expect(sent).toEqual(['1', '2', '2', '3']);
+  await page.context().close();
+});
+
 test('a count that comes after a change of the form is not shown, so no other deliveries are sent', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/webhooks/${id}`);
@@ -169,4 +206,33 @@ test('a count that comes after a change of the form is not shown, so no other de
     .toBe(true);
   expect(await counted.count()).toBe(0);
   await page.context().close();
+});
+
+// Security: stored XSS. The answer of an endpoint is a text of somebody else.
+test('the headers and the body of an answer are shown as text, with visible control characters', async () => {
+  const hostile = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
+  const endpoint = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { 'content-type': 'text/html', 'x-note': hostile });
+    response.end(`${hostile}\u202e\u001b[31m`);
+  });
+  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
+  const { port } = endpoint.address() as AddressInfo;
+  const hostileId = await world.makeWebhook(hostile, `http://127.0.0.1:${port}/hook`);
+  await world.call('POST', `/v1/reporting_webhooks/${hostileId}/test`, {
+    event_type: 'email_sent',
+  });
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${hostileId}?delivery=1`);
+  const part = (name: string) => page.getByRole('region', { name });
+  await part('Body of the answer')
+    .getByText(String.raw`\u202e\u001b[31m`)
+    .waitFor();
+  await part('Status line and headers of the answer').getByText(hostile).first().waitFor();
+  await page.getByRole('heading', { name: hostile }).waitFor();
+  expect(await page.locator('main img, main script').count()).toBe(0);
+  expect(await page.title()).not.toBe('taken');
+  await page.context().close();
+  endpoint.closeAllConnections();
+  endpoint.close();
 });

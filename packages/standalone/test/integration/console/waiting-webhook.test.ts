@@ -122,7 +122,8 @@ test('a delivery is sent again by the keyboard alone, and a double press sends i
         ),
       name,
     );
-    for (let count = 0; count < 60; count++) {
+    // Each time of the rows is a stop too.
+    for (let count = 0; count < 120; count++) {
       if (await page.evaluate((text) => document.activeElement?.textContent === text, name)) return;
       await page.keyboard.press(key);
     }

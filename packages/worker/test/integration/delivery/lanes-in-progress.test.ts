@@ -2,11 +2,13 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
 import type { LaneStore } from '../../../src/lane/lane-store.ts';
 import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
 import {
   createGate,
   createLaneWorld,
+  endLeases,
   eventIds,
   holdAnswers,
   OK,
@@ -64,6 +66,35 @@ describe('a drain', () => {
     if (outcome.outcome === 'more') await world.deliverAll({ inProgress });
     else expect(outcome).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 3));
+  });
+
+  test('that never ends is shown by its age, and once its lease has ended its lane is drained anew here too', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    const inProgress = new LanesInProgress();
+    expect(inProgress.oldestBeganAtMs).toBeUndefined();
+    const gate = createGate();
+    const store = storeOf(world);
+    const beganAtMs = performance.now();
+    const hanging = world.deliver({
+      inProgress,
+      store: { ...store, load: (request) => gate.opened.then(() => store.load(request)) },
+    });
+    await until(() => inProgress.count === 1);
+    const oldestBeganAtMs = inProgress.oldestBeganAtMs as number;
+    expect(oldestBeganAtMs).toBeGreaterThanOrEqual(beganAtMs);
+    expect(await world.deliver({ inProgress })).toEqual({ outcome: 'held' });
+    await endLeases(world);
+    // Its loggers have the lane woken, and the wake-up takes the lane.
+    const [logged] = await world.log(1);
+    expect(inProgress.tell(logged as LoggedLane)).toBe(false);
+    expect(await world.deliver({ inProgress })).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 4));
+    expect(inProgress.oldestBeganAtMs).toBe(oldestBeganAtMs);
+    gate.open();
+    await hanging;
+    expect(world.sent).toEqual(eventIds(1, 4));
+    expect(inProgress.oldestBeganAtMs).toBeUndefined();
   });
 
   test('sends deliveries that are logged while it gives its lane back, by itself or after a wake-up', async () => {

@@ -9,7 +9,7 @@ import type { JsonObject } from '@sluice/domain/values/json';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
-import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
+import { identify, NOW_MS, remove, track } from '@sluice/domain/testing/sample-operations';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
@@ -172,6 +172,41 @@ test('dead-lettered operations are queued again once, under one id after any cut
     await processCommitBatch(world.deps, commitBatch as CommitBatch);
   const after = await listDeadLetteredOperations(world.database, 10);
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
+});
+
+test('a dead-lettered call that is queued again brings no person back who was deleted since', async () => {
+  await agreeOnShardCount(world.database, 4);
+  await sql`alter table people add constraint mended check (attributes ->> 'plan' <> 'pro')`.execute(
+    world.database,
+  );
+  const refused = inEnvironment(
+    environmentId,
+    identify('id:1', { plan: 'pro', email: 'a@x.example' }),
+    identify('id:2', { plan: 'pro' }),
+  );
+  await world.process(inEnvironment(environmentId, identify('id:1')));
+  await world.process(refused);
+  await world.process(
+    inEnvironment(environmentId, { ...remove('id:1'), receivedAtMs: NOW_MS + 1 }),
+  );
+  await sql`alter table people drop constraint mended`.execute(world.database);
+  const added: ShardCommitBatch[] = [];
+  const adding = {
+    addCommitBatches(commitBatches: readonly ShardCommitBatch[]) {
+      added.push(...commitBatches);
+      return Promise.resolve();
+    },
+  };
+  expect(await retryDeadLettered(world.database, adding, 4, neverPauses)).toBe(2);
+  for (const { envelope: commitBatch } of added)
+    await processCommitBatch(world.deps, commitBatch as CommitBatch);
+  expect(await world.rowsOf('people', environmentId, 'id, email')).toEqual([
+    { id: '2', email: null },
+  ]);
+  // The call gave the person the email too.
+  const late = inEnvironment(environmentId, track('email:a@x.example', 'seen'));
+  await processCommitBatch(world.deps, { id: world.newId(), operations: late, isReplayed: true });
+  expect(await world.countOf('people', environmentId)).toBe(1);
 });
 
 test('operations that are queued again wait while the broker is full, and go on by themselves', async () => {

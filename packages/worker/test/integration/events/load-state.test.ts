@@ -1,4 +1,5 @@
 /** Rows of a person that are loaded for an operation: the named ones, out of any number. */
+import { waitingForEach } from '@sluice/database/connection/pipelined-transaction';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing/sample-operations';
 import type { Operation } from '@sluice/domain/operations/operation';
@@ -13,7 +14,7 @@ async function tokensLoadedFor(...operations: Operation[]): Promise<string[]> {
   const needs = findStateNeeds(inEnvironment(environmentId(), ...operations));
   const { devices } = await world()
     .database.transaction()
-    .execute((transaction) => loadState(transaction, needs, SAFEST));
+    .execute((transaction) => loadState(waitingForEach(transaction), needs, SAFEST));
   return devices.map(({ token }) => token).toSorted();
 }
 

@@ -71,6 +71,21 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.countOf('people', environmentId)).toBe(0);
   });
 
+  // The anonymous id looks like an email, so the alias names it as one, in small letters.
+  test('an alias identifies a visitor whose anonymous id is an email with capitals, in order', async () => {
+    const environmentId = world.newEnvironment();
+    const [trait, alias] = (await world.add([
+      inEnvironment(environmentId, identify('anonymous_id:V@X.y', { plan: 'pro' })),
+      inEnvironment(environmentId, { ...merge('id:p', 'email:V@X.y'), isAlias: true } as Operation),
+    ])) as [CommitBatch, CommitBatch];
+    const pending = world.newPending();
+    await world.processToEnd(alias, pending);
+    await world.processToEnd(trait, pending);
+    expect(
+      await world.rowsOf('people', environmentId, `id, attributes ->> 'plan' as plan`),
+    ).toEqual([{ id: 'p', plan: 'pro' }]);
+  });
+
   // The click names the message alone, and the later call names no message: the person stayed unsubscribed.
   test('a person who subscribes again after a click on the link of a message stays subscribed', async () => {
     const environmentId = world.newEnvironment();

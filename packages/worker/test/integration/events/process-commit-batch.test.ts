@@ -1,5 +1,6 @@
 /** One commit batch against a real Postgres: exactly once, in few statements, and its deliveries. */
 import { isDatabaseAway } from '@sluice/database/connection/database-away';
+import { isDistributed } from '@sluice/database/connection/tenant-statements';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
@@ -201,8 +202,10 @@ describe('the number of statements', () => {
         ...Array.from({ length: count }, (_, index) => track(`id:${index % 100}`, 'seen')),
       );
     await world.process(events(100));
-    expect(await countStatements(events(1))).toBe(4);
-    expect(await countStatements(events(1_000))).toBe(4);
+    // An earlier test repeated an id, so ids are looked up; on Citus by a statement of its own.
+    const count = (await isDistributed(world.database)) ? 5 : 4;
+    expect(await countStatements(events(1))).toBe(count);
+    expect(await countStatements(events(1_000))).toBe(count);
   });
 });
 

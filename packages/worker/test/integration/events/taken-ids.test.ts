@@ -1,6 +1,7 @@
 /** Event ids are taken without a look until one was taken already: the stored rows must not depend on it. */
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/testing/sample-operations';
+import { isDistributed } from '@sluice/database/connection/tenant-statements';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { beforeAll, expect, test } from 'vitest';
 import {
@@ -29,7 +30,7 @@ function newProcess() {
   /** How many statements on event ids were sent, and how many of those looked first. */
   const idStatements = async (...operations: Operation[]) => {
     const sent = await statementsSentBy(() => process(...operations));
-    const onIds = sent.filter(({ text }) => text.includes('insert into event_ids'));
+    const onIds = sent.filter(({ text }) => /(?:insert into|from) event_ids/.test(text));
     return {
       sent: onIds.length,
       looked: onIds.filter(({ text }) => text.includes('from event_ids')).length,
@@ -72,7 +73,9 @@ test('transactions look for ids only in the minute after a repetition', async ()
   clock.nowMs += 59_999;
   expect(await idStatements(...event(environmentId, 'b'))).toEqual({ sent: 1, looked: 1 });
   clock.nowMs += 59_999;
-  expect(await idStatements(...event(environmentId, 'c'))).toEqual({ sent: 1, looked: 1 });
+  // On Citus the look does not write.
+  const sent = (await isDistributed(world.database)) ? 2 : 1;
+  expect(await idStatements(...event(environmentId, 'c'))).toEqual({ sent, looked: 1 });
   clock.nowMs += 1;
   expect(await idStatements(...event(environmentId, 'd'))).toEqual({ sent: 1, looked: 0 });
 });

@@ -10,7 +10,10 @@ import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../../src/http/fetch-file.ts';
-import { createImportReconcileLoops } from '../../../src/imports/reconcile-imports.ts';
+import {
+  createImportReconcileLoops,
+  type ImportReconcileLoopsDeps,
+} from '../../../src/imports/reconcile-imports.ts';
 import { parseProxy, type Proxy } from '@sluice/platform/outgoing/proxy-tunnel';
 import type { RunImportDeps } from '../../../src/imports/run-import.ts';
 import { startConnectProxy } from '../../support/connect-proxy.ts';
@@ -20,6 +23,12 @@ let world: ImportsWorld;
 beforeEach(async () => {
   world = await ImportsWorld.create();
 });
+
+/** One loop that fetches files, and then one that imports them. */
+async function runOnce(deps: ImportReconcileLoopsDeps): Promise<void> {
+  const loops = createImportReconcileLoops(deps);
+  for (const loop of [loops.at(0), loops.at(-1)]) await loop?.run(() => false);
+}
 
 describe('a file behind a URL', () => {
   const fromUrl = () =>
@@ -85,12 +94,11 @@ describe('a file behind a URL', () => {
     const dataFileUrl = `http://127.0.0.1:${port}/events.csv`;
     const key = await world.insert({ dataToProcess: 'only_existing', dataFileUrl });
     const network = parseNetwork('127.0.0.0/8');
-    const [reconcile] = createImportReconcileLoops({
+    await runOnce({
       ...world.deps(),
       outgoing: { allowPrivateAddresses: false, allowedNetworks: network ? [network] : [], proxy },
       intervalMs: 1_000,
     });
-    await reconcile?.run(() => false);
     expect(await world.shown(key)).toMatchObject({ error: null, state: 'imported' });
     expect(asked).toEqual([`127.0.0.1:${port}`]);
   });
@@ -99,13 +107,12 @@ describe('a file behind a URL', () => {
     proxy: Proxy,
     logger: RunImportDeps['logger'] = world.deps().logger,
   ) => {
-    const [reconcile] = createImportReconcileLoops({
+    await runOnce({
       ...world.deps(),
       logger,
       outgoing: { allowPrivateAddresses: true, allowedNetworks: [], proxy },
       intervalMs: 1_000,
     });
-    await reconcile?.run(() => false);
   };
 
   test('that the egress proxy refuses waits without blocking others, and is imported once the proxy allows it', async () => {

@@ -123,7 +123,7 @@ test('a turn that is kept for files that are here takes no file from a URL', asy
   await world.insert({ dataFileUrl, environmentId: 2 });
   const sent = await world.upload(NAMES);
   const fetchFile = () => expect.unreachable();
-  expect(await world.run({ takesStored: true, fetchFile })).toBe(true);
+  expect(await world.run({ takes: 'here', fetchFile })).toBe(true);
   expect(await world.shown(sent)).toMatchObject({ state: 'imported' });
-  expect(await world.run({ takesStored: true, fetchFile })).toBe(false);
+  expect(await world.run({ takes: 'here', fetchFile })).toBe(false);
 });

@@ -261,7 +261,9 @@ describe('an uploaded file', () => {
       publish: (environmentId: number, lines: readonly TailLine[]) =>
         void published.push({ environmentId, lines }),
     };
+    // Rows are numbered as in a spreadsheet, with the lines in front of them.
     const text = [
+      'sep=,',
       '_svc_name,_svc_customer_id,_svc_timestamp,secret',
       'bought,ann,1767261600000,1',
       'bought,nobody,,2',
@@ -284,12 +286,12 @@ describe('an uploaded file', () => {
           }),
           expect.objectContaining({
             outcome: 'mended',
-            details: expect.objectContaining({ ...place, row: 1, field: '_svc_timestamp' }),
+            details: expect.objectContaining({ ...place, row: 3, field: '_svc_timestamp' }),
           }),
           expect.objectContaining({
             kind: 'refused',
             outcome: 'refused',
-            details: expect.objectContaining({ ...place, row: 2, code: 'person_not_found' }),
+            details: expect.objectContaining({ ...place, row: 4, code: 'person_not_found' }),
           }),
         ],
       },

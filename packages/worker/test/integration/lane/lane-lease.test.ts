@@ -9,9 +9,11 @@ import type { LaneDrainDeps } from '../../../src/lane/lane-drain-deps.ts';
 import { LaneLease } from '../../../src/lane/lane-lease.ts';
 import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import {
+  ALIVE,
   createGate,
   createLaneWorld,
   endLeases,
+  endStoredLeases,
   eventIds,
   HOUR_MS,
   type LaneWorld,
@@ -167,7 +169,7 @@ describe('a lease that was lost', () => {
     const deps = {
       store,
       leases: { timeoutMs: 1_000, leaseMs: 15_000, timeSliceMs: 1_000 },
-      presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
+      presence: ALIVE,
       monotonicNow: () => 0,
       pause: () => Promise.resolve(),
       confirmFailure: () => Promise.resolve(),
@@ -207,6 +209,92 @@ describe('a lease that was lost', () => {
     expect(await lease.keep({ ...PROGRESS, isLast: true })).toBeUndefined();
     expect(await world.lane()).toMatchObject({ cursor: 0, isHeld: true });
   });
+});
+
+// Others end the leases of a worker without a session. Once it has a session again, it still holds its old leases in memory.
+describe('a worker that was taken for dead while a request was under way', () => {
+  async function beTakenForDead() {
+    const world = await createLaneWorld(database);
+    await world.logAbout([1, 1, 1]);
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    const presence = { ...ALIVE, isShown: true, shownSinceMs: 0 };
+    const delivering = world.deliver({ presence });
+    await until(() => world.sent.length === 1);
+    presence.isShown = false;
+    await endStoredLeases(world);
+    return {
+      world,
+      delivering,
+      returnAndAnswer: (): void => {
+        presence.shownSinceMs = performance.now();
+        presence.isShown = true;
+        gate.open();
+      },
+    };
+  }
+
+  test('starts no other under a lease that another worker has taken over', async () => {
+    const { world, delivering, returnAndAnswer } = await beTakenForDead();
+    const other = await storeOf(world).claim({ lane: world.key, leaseMs: 15_000 });
+    expect(other).toBeDefined();
+    returnAndAnswer();
+    expect(await delivering).toEqual({ outcome: 'fenced' });
+    expect(world.sent).toEqual(['e1']);
+  });
+
+  test('keeps the answer if no other worker has taken the lane, and the rest follows in order', async () => {
+    const { world, delivering, returnAndAnswer } = await beTakenForDead();
+    returnAndAnswer();
+    const { outcome } = await delivering;
+    if (outcome === 'more') await world.deliverAll();
+    else expect(outcome).toBe('idle');
+    expect(world.sent).toEqual(['e1', 'e2', 'e3']);
+    expect(await world.lane()).toMatchObject({ cursor: 3 });
+  });
+});
+
+test('no delivery starts while the results of earlier ones cannot be written', async () => {
+  const world = await createLaneWorld(database);
+  // Its concurrency limit grows.
+  await world.log(4);
+  await world.deliverAll();
+  await world.logAbout([1, 2, 2]);
+  const store = storeOf(world);
+  const answers = new Map([
+    ['e5', createGate()],
+    ['e6', createGate()],
+  ]);
+  world.behave = async (_, eventId) => {
+    await answers.get(eventId)?.opened;
+    return OK;
+  };
+  const writable = createGate();
+  let refusals = 0;
+  const delivering = world.deliver({
+    store: {
+      ...store,
+      keep: (report) => {
+        if (refusals > 0) return writable.opened.then(() => store.keep(report));
+        refusals++;
+        return Promise.reject(new Error('Postgres is away'));
+      },
+    },
+  });
+  await until(() => world.sent.length === 6);
+  answers.get('e5')?.open();
+  await until(() => refusals === 1);
+  // Its answer would start e7, about the same person.
+  answers.get('e6')?.open();
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  expect(world.sent).toEqual(eventIds(1, 6));
+  writable.open();
+  await delivering;
+  await world.deliverAll();
+  expect(world.sent).toEqual(eventIds(1, 7));
 });
 
 // With WEBHOOK_TIMEOUT_MS past the lease no delivery would be sent, and no message would explain it.

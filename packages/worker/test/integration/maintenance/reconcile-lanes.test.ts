@@ -3,6 +3,7 @@ import { nameOf } from '@sluice/database/delivery/lanes';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneReconciler } from '../../../src/maintenance/reconcile-lanes.ts';
 import {
@@ -31,9 +32,10 @@ describe('the reconcile loop', () => {
       database,
       now: () => nowMs,
       probeWaitMsMax: longestWaitMs(POLICY),
-      async wakeLane(lane) {
-        if (failing.has(nameOf(lane))) throw new Error('the broker is away');
-        woken.push(nameOf(lane));
+      async wakeLanes(lanes) {
+        const names = lanes.map(nameOf);
+        woken.push(...names.filter((name) => !failing.has(name)));
+        if (names.some((name) => failing.has(name))) throw new Error('the broker is away');
       },
     });
     return async (atMs: number): Promise<string[]> => {
@@ -111,6 +113,19 @@ describe('the reconcile loop', () => {
     if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
     expect(await reconcile(outcome.untilMs - 1)).not.toContain(nameOf(world));
     expect(await reconcile(outcome.untilMs)).toContain(nameOf(world));
+  });
+
+  test('leaves a lane alone that waits for its rate, and finds it when it may send', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const nextStartMs = Date.now() + 1_000;
+    await sql`
+      update lanes set next_start_at = ${new Date(nextStartMs)}
+       where webhook_id = ${world.webhookId}`.execute(database);
+    expect(await reconcile(nextStartMs - 1)).not.toContain(nameOf(world));
+    expect(await reconcile(nextStartMs)).toContain(nameOf(world));
+    // A time so far away was written by a clock that was ahead.
+    expect(await reconcile(nextStartMs - DAY_MS)).toContain(nameOf(world));
   });
 
   // A worker whose clock was wrong for a while: its lanes would stand for as long.

@@ -22,7 +22,11 @@ import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
-import { runNextImport, type RunImportDeps } from '../../../src/imports/run-import.ts';
+import {
+  endUnfinishedImports,
+  runNextImport,
+  type RunImportDeps,
+} from '../../../src/imports/run-import.ts';
 import { TakenIdWatch } from '../../../src/events/taken-id-watch.ts';
 
 const LEASE_MS = 15_000;
@@ -46,20 +50,22 @@ export class ImportsWorld {
   }
 
   /** False if no import was due. */
-  run(overrides: Partial<RunImportDeps> = {}): Promise<boolean> {
-    return runNextImport({
+  async run(overrides: Partial<RunImportDeps> = {}): Promise<boolean> {
+    const deps: RunImportDeps = {
       ...this.deps(),
       fetchFile: () => Readable.from([]),
       pause: () => Promise.resolve(),
       ...overrides,
-    });
+    };
+    await endUnfinishedImports(deps);
+    return runNextImport(deps);
   }
 
   /** All dependencies but the sources of files. */
   deps(): Omit<RunImportDeps, 'fetchFile' | 'pause'> {
     return {
       ...this.processing(),
-      wakeLane: () => Promise.resolve(),
+      wakeLanes: () => Promise.resolve(),
       leaseMs: LEASE_MS,
       monotonicNow: () => 0,
       logger: createLogger('test', 'silent'),

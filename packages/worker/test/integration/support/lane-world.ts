@@ -29,7 +29,7 @@ import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../../src/delivery/replay-deliveries.ts';
 import type { LanePermits } from '../../../src/scheduling/lane-permits.ts';
 import { createLaneStore, type LaneStore } from '../../../src/lane/lane-store.ts';
-import type { TakenLane } from '../../../src/lane/lane-drain-deps.ts';
+import type { Presence, TakenLane } from '../../../src/lane/lane-drain-deps.ts';
 import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
 import { WorkerClock } from '../../../src/process/worker-clock.ts';
 
@@ -99,6 +99,14 @@ export interface LaneWorld extends LaneKey {
   lane(): Promise<LaneReport | undefined>;
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
+
+/** A process that others see all the time. */
+export const ALIVE: Presence = {
+  processId: 0,
+  isShown: true,
+  shownSinceMs: 0,
+  shown: () => Promise.resolve(),
+};
 
 /** Longer than the stalls of a busy machine in one drain: a drain begins no delivery in the last 4 s of a lease. */
 export const LEASE_MS = 60_000;
@@ -195,7 +203,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     inProgress: new LanesInProgress(),
     store: storeOf(world),
     policy: POLICY,
-    presence: { processId: 0, isShown: true, shown: () => Promise.resolve() },
+    presence: ALIVE,
     // A time slice longer than any stalls of a busy machine: a test waits between the requests of one drain.
     leases: { timeoutMs: 4_000, leaseMs: LEASE_MS, timeSliceMs: 50_000 },
     async post(request) {

@@ -1,36 +1,50 @@
 /**
- * A JSON value: pretty, as it came, or by the paths of its parts. Texts of others stay text: no part of them becomes
+ * A JSON value: as a tree, as it came, or by the paths of its parts. Texts of others stay text: no part of them becomes
  * HTML, and control characters are shown as JSON writes them.
  */
-import { useMemo, useState } from 'react';
-import { type JsonPath, pathsOf } from '../sentences/json-text.ts';
+import { useEffect, useMemo, useState } from 'react';
+import { CopyButton } from '../parts/copy-button.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
-import { CopyButton } from './copy-button.tsx';
+import { type JsonPath, pathsOf } from './json-paths.ts';
+import { type FilterOf, JsonTree } from './json-tree.tsx';
+import { type ReadJson, readJson } from './read-json.ts';
 
-/** Beyond it the text is shown as it came: parsing would hold up the page. */
+/** Beyond it the text is shown as it came until a user asks for its parts, since parsing would hold up the page. */
 const PRETTY_SIZE_MAX = 200_000;
 const PATHS_SHOWN_MAX = 100;
 
 export function JsonView({
   value,
   label,
+  filterOf,
 }: {
   /** A text is shown pretty if it is JSON. */
   readonly value: unknown;
   /** Name of the value, for users of screen readers. */
   readonly label: string;
+  /** Absent: the list that shows the value has no filter by its parts. */
+  readonly filterOf?: FilterOf;
 }) {
   const [isRaw, setIsRaw] = useState(false);
   const [isByPath, setIsByPath] = useState(false);
   const [isWrapped, setIsWrapped] = useState(false);
-  const { raw, pretty, parsed } = useMemo(() => textsOf(value), [value]);
-  const text = isRaw ? raw : pretty;
+  const texts = useMemo(() => textsOf(value), [value]);
+  const { raw, pretty } = texts;
+  const { asked, ask, read } = useLongJson(raw);
+  const problem = read && 'problem' in read ? read.problem : undefined;
+  const parsed = read && 'value' in read ? read.value : texts.parsed;
+  const hasParts = typeof parsed === 'object' && parsed !== null;
   return (
     <div className="json">
       <div className="row">
         <span>{label}</span>
         <span className="grow" />
-        {raw !== pretty && !isByPath && (
+        {raw.length > PRETTY_SIZE_MAX && !read && (
+          <button type="button" className="small" disabled={asked} onClick={ask}>
+            {asked ? 'Reading' : 'Show its parts'}
+          </button>
+        )}
+        {(raw !== pretty || (hasParts && read)) && !isByPath && (
           <button type="button" className="small" onClick={() => setIsRaw(!isRaw)}>
             {isRaw ? 'Pretty' : 'Raw'}
           </button>
@@ -46,7 +60,7 @@ export function JsonView({
             Wrap
           </button>
         )}
-        {typeof parsed === 'object' && parsed !== null && (
+        {hasParts && (
           <button
             type="button"
             className="small"
@@ -61,8 +75,17 @@ export function JsonView({
           Copy
         </CopyButton>
       </div>
+      {problem !== undefined && <p role="status">It is shown as it came: {visibleText(problem)}</p>}
       {isByPath ? (
         <Paths value={parsed} label={label} />
+      ) : hasParts && !isRaw ? (
+        <JsonTree
+          value={parsed}
+          label={label}
+          lineCount={read ? Infinity : pretty.split('\n').length}
+          isWrapped={isWrapped}
+          filterOf={filterOf}
+        />
       ) : (
         <pre
           tabIndex={0}
@@ -70,11 +93,33 @@ export function JsonView({
           aria-label={label}
           className={isWrapped ? 'wrapped' : undefined}
         >
-          {visibleText(text)}
+          {visibleText(isRaw ? raw : pretty)}
         </pre>
       )}
     </div>
   );
+}
+
+/** A long text, whose parts a worker reads once a user asks for them. */
+function useLongJson(raw: string): {
+  readonly asked: boolean;
+  readonly ask: () => void;
+  /** Of this text; undefined until it was read. */
+  readonly read: ReadJson | undefined;
+} {
+  const [askedText, setAskedText] = useState<string>();
+  const [done, setDone] = useState<{ readonly text: string; readonly read: ReadJson }>();
+  useEffect(() => {
+    if (askedText === undefined) return;
+    const leaving = new AbortController();
+    void readJson(askedText, leaving.signal).then((read) => setDone({ text: askedText, read }));
+    return () => leaving.abort();
+  }, [askedText]);
+  return {
+    asked: askedText === raw,
+    ask: () => setAskedText(raw),
+    read: done?.text === raw ? done.read : undefined,
+  };
 }
 
 /** Each value with its path; both are copied by their buttons. */

@@ -1,12 +1,6 @@
-/** JSON that a person typed, and the reason if it is invalid; paths of values. */
+/** Paths of the values in JSON. */
 import { expect, test } from 'vitest';
-import { jsonOf, pathsOf } from '../../src/sentences/json-text.ts';
-
-test('valid JSON is read, an empty text is null, and any other text is reported as not JSON', () => {
-  expect(jsonOf(' {"a": [1]} ')).toEqual({ value: { a: [1] } });
-  expect(jsonOf(' \n')).toEqual({ value: null });
-  expect(jsonOf('{a: 1}').problem).toMatch(/^is not JSON: ./);
-});
+import { pathsOf } from '../../src/json/json-paths.ts';
 
 test('each value has the path that a program reads it by', () => {
   const value = {

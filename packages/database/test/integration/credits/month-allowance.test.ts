@@ -1,0 +1,120 @@
+/** The allowance of a month: granted once, raised by a greater plan, and taken back for a smaller one. */
+import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import {
+  capMonthAllowance,
+  debitCredits,
+  giveAllowance,
+  grantCredits,
+} from '@sluice/database/credits/credits';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { sql } from 'kysely';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+
+const NOW_MS = Date.parse('2026-03-10T00:00:00Z');
+const MONTH_END_MS = Date.parse('2026-04-01T00:00:00Z');
+const MONTH_BEFORE_END_MS = Date.parse('2026-03-01T00:00:00Z');
+let database: Database;
+let account: { readonly accountId: number; readonly kind: 'llm' };
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  const { rows } = await sql<{ accountId: number }>`
+    insert into accounts (name) values ('a') returning account_id::int as "accountId"`.execute(
+    database,
+  );
+  account = { accountId: rows[0]!.accountId, kind: 'llm' };
+  // The rows of the grants are the sum of the ledger.
+  onTestFinished(async () => {
+    const differences = await listCreditDifferences(database);
+    if (differences.length > 0) throw new Error(JSON.stringify(differences));
+  });
+});
+
+const within = <Result>(work: (transaction: Transaction) => Promise<Result>): Promise<Result> =>
+  database.transaction().execute(work);
+const give = (included: number, key: string, endsAtMs = MONTH_END_MS, runId?: string) =>
+  within((transaction) =>
+    giveAllowance(transaction, account, { included, endsAtMs, key }, NOW_MS, runId),
+  );
+const cap = (included: number, runId: string) =>
+  within((transaction) =>
+    capMonthAllowance(transaction, account, { included, endsAtMs: MONTH_END_MS }, runId, NOW_MS),
+  );
+const spend = (amount: number) =>
+  within((transaction) =>
+    debitCredits(
+      transaction,
+      account,
+      { amount, key: `debit:${amount}`, hasAllowance: true },
+      NOW_MS,
+    ),
+  );
+const available = async (): Promise<number[]> => {
+  const balances = await listBalances(database, account.accountId, ['llm']);
+  return (balances.get('llm') ?? []).map((each) => each.available).toSorted((a, b) => a - b);
+};
+
+test('a month is granted once, also by several at the same time, and a greater plan adds the difference', async () => {
+  await Promise.all(Array.from({ length: 10 }, () => give(10, 'plan:a')));
+  expect(await available()).toEqual([10]);
+  await Promise.all([give(25, 'plan:b'), give(40, 'plan:c')]);
+  const sum = (await available()).reduce((all, each) => all + each, 0);
+  expect(sum).toBe(40);
+  await give(30, 'plan:d');
+  expect((await available()).reduce((all, each) => all + each, 0)).toBe(40);
+});
+
+test('the allowance of the month before and other pools do not lessen it', async () => {
+  await within((transaction) =>
+    grantCredits(
+      transaction,
+      account,
+      { pool: 'goodwill', amount: 7, expiresAtMs: MONTH_END_MS, key: 'goodwill' },
+      NOW_MS,
+    ),
+  );
+  await give(10, 'before', MONTH_BEFORE_END_MS);
+  await give(10, 'month');
+  expect(await available()).toEqual([7, 10, 10]);
+});
+
+// Spent credits stay spent, so more of the others has to go.
+test('a smaller plan takes back all beyond it, and spent credits count', async () => {
+  await give(10, 'plan:a');
+  await spend(10);
+  await give(100, 'plan:b');
+  expect(await available()).toEqual([0, 90]);
+  await cap(50, 'run-1');
+  expect(await available()).toEqual([0, 40]);
+});
+
+test('a change of plan takes back once, and no credits of another month or pool', async () => {
+  await give(10, 'before', MONTH_BEFORE_END_MS);
+  await within((transaction) =>
+    grantCredits(
+      transaction,
+      account,
+      { pool: 'purchased', amount: 5, expiresAtMs: null, key: 'bought' },
+      NOW_MS,
+    ),
+  );
+  await give(30, 'month');
+  await cap(20, 'run-1');
+  expect(await available()).toEqual([5, 10, 20]);
+  await cap(8, 'run-1');
+  expect(await available()).toEqual([5, 10, 20]);
+  await cap(8, 'run-2');
+  expect(await available()).toEqual([5, 8, 10]);
+});
+
+test('a plan that is bought again brings back the part that was taken back', async () => {
+  await give(30, 'plan:a');
+  await cap(10, 'run-1');
+  await give(30, 'plan:a');
+  expect(await available()).toEqual([10]);
+  await give(30, 'plan:a', MONTH_END_MS, 'run-2');
+  await give(30, 'plan:a', MONTH_END_MS, 'run-2');
+  expect(await available()).toEqual([10, 20]);
+});

@@ -1,0 +1,33 @@
+/** Typed filters: a text that the list cannot filter by is refused beside the field, and has no effect. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WAIT } from '../fleet-under-test.ts';
+import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+let world: ConsoleUnderTest;
+beforeAll(async () => void (world = await startConsole()));
+afterAll(() => world.close());
+
+test.each([
+  ['/audit', 'User', 'user', 'ada@example.com', '1'],
+  ['/audit', 'Address', 'ip', '10.0.0.0/8', '10.0.'],
+  ['/live', 'Webhook', 'webhook', 'CRM', '2'],
+  ['/deliveries', 'Type', 'type', 'Customer_Subscribed', 'customer_subscribed'],
+  ['/issues', 'Code', 'code', 'x'.repeat(501), 'invalid'],
+])('%s: %s refuses an unfit text and takes a fit one', async (path, label, name, unfit, fit) => {
+  const page = await world.demoPage();
+  const given = () => new URL(page.url()).searchParams.get(name);
+  await page.goto(`${world.url}${path}`);
+  const field = page.getByLabel(label, { exact: true });
+  await field.fill(unfit);
+  const refusal = page.getByRole('alert').filter({ hasText: `Not applied: ${label} takes` });
+  await refusal.waitFor();
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  expect(await field.getAttribute('aria-describedby')).toBe(await refusal.getAttribute('id'));
+  await field.press('Enter');
+  expect(given()).toBe(null);
+  await field.fill(fit);
+  await expect.poll(given, WAIT).toBe(fit);
+  expect(await refusal.count()).toBe(0);
+  expect(await field.getAttribute('aria-invalid')).toBe(null);
+  await page.context().close();
+});
