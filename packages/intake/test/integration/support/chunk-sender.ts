@@ -7,7 +7,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
-import { text as textOf } from 'node:stream/consumers';
 
 export interface SenderShape {
   /** Of each chunk but the last. */
@@ -38,20 +37,24 @@ async function sendHonestly(
     headers: { Authorization: authorization, 'Transfer-Encoding': 'chunked' },
   });
   let failure = '';
+  // Of a cut stream, the last line has the reason.
+  let answer = '';
   sender.on('error', (error) => (failure = String(error)));
   sender.flushHeaders();
   const closed = new Promise<void>((resolve) => sender.once('close', resolve));
-  const answered = once(sender, 'response').then(([response]) =>
-    textOf(response as IncomingMessage),
-  );
+  const answered = once(sender, 'response').then(async ([response]) => {
+    for await (const text of (response as IncomingMessage).setEncoding('utf8')) answer += text;
+  });
   for (let at = 0; at < bytes.length && failure === ''; at += shape.chunkSizeBytes)
     if (!sender.write(bytes.subarray(at, at + shape.chunkSizeBytes)))
       await Promise.race([new Promise((resolve) => sender.once('drain', resolve)), closed]);
   sender.end();
+  const lastLine = (): string => answer.trimEnd().split('\n').at(-1) ?? '';
   try {
-    return (await answered).trimEnd().split('\n').at(-1) ?? '';
+    await answered;
+    return lastLine();
   } catch (error) {
-    return failure || String(error);
+    return `${failure || String(error)} after ${lastLine()}`;
   }
 }
 
