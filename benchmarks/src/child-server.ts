@@ -91,7 +91,11 @@ const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
 /** As `npm run` and `infra/Dockerfile` start a service. */
 export const QUICK_START = `--import=${join(import.meta.dirname, '../../scripts/quick-start.mjs')}`;
 /** As `infra/Dockerfile` has it: memory is part of the bar. */
-export const INTAKE_ARGUMENTS = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
+export const INTAKE_ARGUMENTS = [
+  '--min-semi-space-size=16',
+  '--max-semi-space-size=16',
+  '--heap-growing-percent=100',
+];
 
 function startProcess(
   file: string,

@@ -14,7 +14,7 @@ import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
 import { BodyPieces } from '../body/body-pieces.ts';
 import type { BodyRead } from '../body/body-reads.ts';
-import { inflateInTurn, type TakeInflated } from './inflate-in-turn.ts';
+import { inflateInTurn, inflateTiny, type TakeInflated } from './inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from '../body/oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
@@ -218,6 +218,13 @@ export class Exchange implements FastPathCaller {
   }
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
+    const tiny = inflateTiny(this.#state.turns, bytes, encoding, this.call.sizeBytesMax);
+    if (tiny !== undefined) {
+      if (!(tiny instanceof Uint8Array)) void this.#submit(tiny);
+      else if (!this.#isOnFastPath(tiny))
+        void this.#submit(readBody(tiny, this.call.itemsKey, this.#keyLook()));
+      return;
+    }
     const take: TakeInflated = (inflated, isInTurn) => {
       if (this.#isAborted) return;
       if (!(inflated instanceof Uint8Array)) return this.#submit(inflated);

@@ -4,7 +4,8 @@ import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
 import { inflateInTurn } from '../../src/http/inflate-in-turn.ts';
 import type { ServerState } from '../../src/http/server-state.ts';
-import { batch, MEBIBYTE, stateWith } from '../support/simulated-callers.ts';
+import type { Body } from '../../src/calls/read-body.ts';
+import { batch, begin, MEBIBYTE, stateWith } from '../support/simulated-callers.ts';
 
 /** More than 4 KB, so it needs a place. */
 const LARGE = gzipSync(Buffer.alloc(4 * MEBIBYTE - 2, 0x20), { level: 1 });
@@ -103,4 +104,37 @@ test('a small body of each encoding, a broken one and one with bytes behind its 
     { outcome: 'invalid-encoding' },
   ]);
   await vi.waitFor(() => expect(state.collected.totalSize).toBe(0), 30_000);
+});
+
+/** As the event loop calls `onData`. */
+const sendWhole = (state: ServerState, bytes: Buffer, taken: Body[]): void => {
+  const caller = begin(state, 'gzip', (body) => taken.push(body));
+  caller.receive(Uint8Array.from(bytes).buffer, true);
+};
+
+// The key of a web page is public: the long work may be a hostile sender's.
+test('a tiny compressed call is read at once, though its workspace has long work', () => {
+  const state = stateWith(MEBIBYTE);
+  for (let n = 0; n < 5; n++) void state.turns.next(1);
+  const taken: Body[] = [];
+  sendWhole(state, SMALL, taken);
+  expect(taken).toMatchObject([{ outcome: 'read', value: { batch: [] } }]);
+  expect([state.heldCount, state.collected.totalSize]).toEqual([0, 0]);
+});
+
+test('tiny compressed calls of one iteration of the event loop have a bound, and all are read', async () => {
+  const state = stateWith(MEBIBYTE);
+  const taken: Body[] = [];
+  for (let n = 0; n < 100; n++) sendWhole(state, SMALL, taken);
+  expect(taken.length).toBeGreaterThanOrEqual(30);
+  expect(taken.length).toBeLessThanOrEqual(34);
+  await vi.waitFor(() => expect(taken).toHaveLength(100), 30_000);
+});
+
+test('a small compressed call of more than 8 KB waits for a turn', async () => {
+  const state = stateWith(MEBIBYTE);
+  const taken: Body[] = [];
+  sendWhole(state, gzipSync(`{"batch":[]}${' '.repeat(8_192)}`), taken);
+  expect(taken).toEqual([]);
+  await vi.waitFor(() => expect(taken).toMatchObject([{ outcome: 'read' }]), 30_000);
 });
