@@ -1,13 +1,11 @@
 /**
  * Turns of compressed bodies that wait to be inflated.
  *
- * They bound memory before the workspace is known. A burst of honest callers waits: with the limit of its inflated size
- * reserved, each would be refused.
+ * They bound memory before the workspace is known. A burst of honest callers waits: with its limit reserved, each
+ * would be refused.
  * ```
  *   tiny body ──▶ the event loop, at once ──────────────────────────▶ read at once
- *                   │ inflates to more than 8 KB, or this iteration has had its part of such bodies
  *   small body ─────┴─▶ a shared turn on the event loop ────────────▶ read in the same turn
- *                   │ inflates to more than 64 KB
  *   large body ─────┴─▶ wait ─▶ one of four places, or the fifth ───▶ read in a turn
  * ```
  * The fifth place is for a workspace without any, so bombs of another workspace do not keep it waiting.

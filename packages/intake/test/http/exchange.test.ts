@@ -128,7 +128,8 @@ describe('compressed bodies', () => {
     state.turns.yieldTo(() => state.receivedCount - state.heldCount);
     let takenCount = 0;
     // A small body, a small one that goes on to a place, and a large one.
-    for (const body of [gzipSync('{"batch":[]}'), BOMB.subarray(0, 4_096), randomGzip(8_192)]) {
+    const small = gzipSync(`{"batch":[]}${' '.repeat(8_192)}`);
+    for (const body of [small, BOMB.subarray(0, 4_096), randomGzip(8_192)]) {
       state.receivedCount++;
       send(state, body, () => takenCount++);
       expect(state.turns.areCallsComing).toBe(false);
@@ -138,6 +139,14 @@ describe('compressed bodies', () => {
     state.receivedCount++;
     expect(send(state, randomGzip(20 * BOMB.length), () => undefined).status).toMatch(/^503/);
     expect(state.heldCount).toBe(3);
+    expect(state.turns.areCallsComing).toBe(true);
+  });
+
+  test('that are tiny count as calls that need no turn', () => {
+    const state = stateWith(10 * BOMB.length);
+    state.turns.yieldTo(() => state.receivedCount - state.heldCount);
+    state.receivedCount++;
+    send(state, gzipSync('{"batch":[]}'), () => undefined);
     expect(state.turns.areCallsComing).toBe(true);
   });
 
