@@ -19,6 +19,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   domain: [
     'testing',
     'apply',
+    'state/former',
     'reports',
     'track',
     'pipelines',

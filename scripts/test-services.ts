@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
 import { distribute } from '@sluice/database/schema/distribute';
 import { migrate } from '@sluice/database/schema/migrate';
 import { migrateQueues } from '@sluice/platform/queue/queue';
@@ -119,10 +120,11 @@ async function createTemplate(nodeUrls: readonly string[], closes: Close[]): Pro
   try {
     await migrate(database);
     await distribute(database);
+    await migrateQueues(url);
+    await grantDatabaseRoles(database);
   } finally {
     await database.destroy();
   }
-  await migrateQueues(url);
   // Cloning needs it without clients, Citus' own sessions among them.
   await onEachNode(`alter database ${name} is_template true allow_connections false`);
   if (nodeUrls.length > 1)

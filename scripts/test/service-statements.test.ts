@@ -1,9 +1,10 @@
 /** The role of each service has the rights for its SQL (`database/src/schema/database-roles.ts`). */
-import { grantDatabaseRoles, type DatabaseRole } from '@sluice/database/schema/database-roles';
+import { grantDatabaseRoles } from '@sluice/database/schema/database-roles';
+import type { DatabaseRole } from '@sluice/database/schema/role-grants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { statementsOf, type ServiceName } from './service-statements.ts';
+import { insertedColumnsOf, statementsOf, type ServiceName } from './service-statements.ts';
 
 let owner: pg.Client;
 beforeAll(async () => {
@@ -40,4 +41,38 @@ test.each<[ServiceName, DatabaseRole]>([
     if (found[0]?.isGranted !== true) missing.push(`${verb} ${table}`);
   }
   expect(missing).toEqual([]);
+});
+
+test.each([
+  'account_products',
+  'accounts',
+  'credit_accounts',
+  'credit_entries',
+  'credit_grants',
+  'credit_transactions',
+  'inbox_preview_runs',
+  'runs',
+  'usage_watermarks',
+  'vendor_customers',
+  'vendor_events',
+])(
+  'in a new row of %s the API fills the columns that its statements name, and no others',
+  async (table) => {
+    const { rows } = await owner.query<{ column: string }>(
+      `select attname as column from pg_attribute
+      where attrelid = $1::regclass and attnum > 0 and not attisdropped
+        and has_column_privilege('sluice_api', attrelid, attnum, 'insert')`,
+      [table],
+    );
+    const granted = rows.map(({ column }) => column).toSorted();
+    expect(granted).toEqual([...(insertedColumnsOf('api').get(table) ?? [])].toSorted());
+  },
+);
+
+test('the API inserts no step of a purchase, receipt or hold of credits', async () => {
+  const { rows } = await owner.query(
+    `select t from unnest(array['run_steps', 'receipts', 'credit_holds']) as t
+      where has_any_column_privilege('sluice_api', t, 'insert, update')`,
+  );
+  expect(rows).toEqual([]);
 });

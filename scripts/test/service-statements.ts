@@ -44,6 +44,27 @@ const modules = new Map<string, DatabaseModule>();
 
 /** Table → the service's verbs on it. Words that are no tables may be among them. */
 export function statementsOf(service: ServiceName): ReadonlyMap<string, ReadonlySet<Verb>> {
+  const tables = new Map<string, Set<Verb>>();
+  for (const text of declarationsOf(service))
+    for (const [table, verb] of statementsIn(text))
+      tables.set(table, (tables.get(table) ?? new Set()).add(verb));
+  return tables;
+}
+
+/** Table → the columns that the service's inserts fill. */
+export function insertedColumnsOf(service: ServiceName): ReadonlyMap<string, ReadonlySet<string>> {
+  const tables = new Map<string, Set<string>>();
+  for (const text of declarationsOf(service))
+    for (const [, table = '', columns = ''] of text.matchAll(
+      /\binsert into\s+([a-z][a-z_]*)\s*\(([a-z_,\s]+)\)/g,
+    ))
+      for (const column of columns.split(','))
+        tables.set(table, (tables.get(table) ?? new Set()).add(column.trim()));
+  return tables;
+}
+
+/** Texts of the functions of `database` that the service needs. */
+function declarationsOf(service: ServiceName): string[] {
   const used = new Map<string, { path: string; name: string }>();
   const need = (path: string, name: string): void => {
     const key = `${path} ${name}`;
@@ -59,11 +80,7 @@ export function statementsOf(service: ServiceName): ReadonlyMap<string, Readonly
   for (const path of modulesOf(service))
     for (const { path: target, name } of importsIn(path).values()) need(target, name);
 
-  const tables = new Map<string, Set<Verb>>();
-  for (const { path, name } of used.values())
-    for (const [table, verb] of statementsIn(moduleAt(path).declarations.get(name) ?? ''))
-      tables.set(table, (tables.get(table) ?? new Set()).add(verb));
-  return tables;
+  return [...used.values()].map(({ path, name }) => moduleAt(path).declarations.get(name) ?? '');
 }
 
 /** Reached from its main.ts, without the modules of `database`. */

@@ -6,7 +6,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import type { DatabaseRole, ServiceLogin } from '@sluice/database/schema/database-roles';
+import type { ServiceLogin } from '@sluice/database/schema/database-roles';
+import type { DatabaseRole } from '@sluice/database/schema/role-grants';
 import {
   addressOf,
   allowsPrivateAddresses,

@@ -5,8 +5,8 @@
  * A page is one range of one index, for any number of entries: the primary key, or the index of the rarest filter
  * (`audit_logs_by_…`), which end in the id, the order of the list. Times never decrease along ids, so a bound in time
  * becomes a bound in id, looked up in `audit_logs_by_time` first.
- * Three cases have no such bound: filters that are each common but seldom meet, a kind of actor that only entries far
- * away have, and the beginning of such an address. Then all between is read: a second or two of an account with 2,000,000 entries. Every pair
+ * Two cases have no such bound: filters that are each common but seldom meet, and the beginning of an address that only
+ * entries far away have. Then all between is read: a second or two of an account with 2,000,000 entries. Every pair
  * would need an index of its own, which each change would pay for.
  * Names and addresses of actors are looked up now and not kept: entries stay right when people are renamed.
  */

@@ -110,10 +110,12 @@ export async function attachAnonymousEvents(
         ${textColumn(own, (attachment) => attachment.anonymousId)}::text[],
         ${bigintColumn(own, (attachment) => attachment.personId)}::bigint[],
         ${timestampColumn(own, (attachment) => attachment.sinceMs)}::timestamptz[],
+        ${timestampColumn(own, (attachment) => attachment.untilMs)}::timestamptz[],
         ${timestampColumn(own, (attachment) => attachment.processedAtMs)}::timestamptz[]
-      ) as a (environment_id, anonymous_id, person_id, since, processed_at)
+      ) as a (environment_id, anonymous_id, person_id, since, until, processed_at)
       where e.environment_id = a.environment_id and e.anonymous_id = a.anonymous_id and e.person_id is null
         and e.occurred_at >= a.since and e.received_at >= a.since and e.received_at >= ${oldest}
+        and e.received_at < coalesce(a.until, 'infinity')
         and ${part.isOf('e')}`.execute(transaction);
   });
 }

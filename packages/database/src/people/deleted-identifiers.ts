@@ -2,31 +2,51 @@
  * Identifiers of people who were deleted or suppressed, for 30 days. Only late calls look at them, which waited in the
  * disk buffer of an intake or in the dead-letter table (`domain/src/state/replayed-calls.ts`).
  */
-import type { DeletedIdentifier, IdentifierKey } from '@sluice/domain/state/loaded-state';
+import type {
+  DeletedIdentifier,
+  IdentifierKey,
+  PersonKey,
+} from '@sluice/domain/state/loaded-state';
 import { deletedKeysOf } from '@sluice/domain/state/replayed-calls';
 import { sql } from 'kysely';
-import { integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
+import { integerColumn, jsonColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
 
-/** The given identifiers that a deleted person had. By the primary key. */
+/** A name had many owners within 30 days: of such a name, the earlier ones are forgotten. */
+const OWNERS_BYTES_MAX = 2_000;
+
+/** Identifiers and people that were deleted, with the people whose the identifiers were. By the primary key. */
 export async function listDeletedIdentifiers(
   database: DatabaseOrTransaction,
   identifiers: readonly IdentifierKey[],
+  people: readonly PersonKey[],
 ): Promise<DeletedIdentifier[]> {
-  if (identifiers.length === 0) return [];
-  const keys = deletedKeysOf(identifiers);
+  const keys = deletedKeysOf(identifiers, people);
+  if (keys.length === 0) return [];
   const rows = await inTenantParts(database, [keys], async (part) => {
     const own = part.only(keys);
     const found = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`
-      select d.environment_id as "environmentId", d.kind, d.value, d.deleted_at as "deletedAt"
-        from unnest(
-          ${integerColumn(own, (key) => key.environmentId)}::int[],
-          ${textColumn(own, (key) => key.kind)}::text[],
-          ${textColumn(own, (key) => key.value)}::text[]
-        ) as k (environment_id, kind, value)
-        join deleted_identifiers d using (environment_id, kind, value)
-       where ${part.isOf('d')}`.execute(database);
+      with named as (
+        select d.*
+          from unnest(
+            ${integerColumn(own, (key) => key.environmentId)}::int[],
+            ${textColumn(own, (key) => key.kind)}::text[],
+            ${textColumn(own, (key) => key.value)}::text[]
+          ) as k (environment_id, kind, value)
+          join deleted_identifiers d using (environment_id, kind, value)
+         where ${part.isOf('d')}
+      ), numbers as (
+        select distinct n.environment_id, split_part(o.owner, ' ', 1) as value
+          from named n, jsonb_object_keys(n.owners) as o (owner)
+      )
+      select environment_id as "environmentId", kind, value, deleted_at as "deletedAt", owners, names
+        from (select * from named
+              union all
+              select d.* from numbers n
+                join deleted_identifiers d
+                  on d.environment_id = n.environment_id and d.kind = 'svc_id' and d.value = n.value
+               where ${part.isOf('d')}) as r`.execute(database);
     return found.rows;
   });
   return rows.map(({ deletedAt, ...key }) => ({ ...key, deletedAtMs: deletedAt.getTime() }));
@@ -39,18 +59,22 @@ export async function rememberDeletedIdentifiers(
 ): Promise<void> {
   if (deleted.length === 0) return;
   await sql`
-    insert into deleted_identifiers (environment_id, kind, value, deleted_at)
+    insert into deleted_identifiers as r (environment_id, kind, value, deleted_at, owners, names)
     select * from unnest(
       ${integerColumn(deleted, (row) => row.environmentId)}::int[],
       ${textColumn(deleted, (row) => row.kind)}::text[],
       ${textColumn(deleted, (row) => row.value)}::text[],
-      ${timestampColumn(deleted, (row) => row.deletedAtMs)}::timestamptz[]
-    ) as d (environment_id, kind, value, deleted_at)
+      ${timestampColumn(deleted, (row) => row.deletedAtMs)}::timestamptz[],
+      ${jsonColumn(deleted, (row) => row.owners)}::jsonb[],
+      ${jsonColumn(deleted, (row) => row.names)}::jsonb[]
+    ) as d (environment_id, kind, value, deleted_at, owners, names)
     order by environment_id, kind collate "C", value collate "C"
     on conflict (environment_id, kind, value)
-      do update set deleted_at = greatest(deleted_identifiers.deleted_at, excluded.deleted_at)`.execute(
-    transaction,
-  );
+      do update set deleted_at = greatest(r.deleted_at, excluded.deleted_at),
+        owners = case when octet_length(r.owners::text) > ${OWNERS_BYTES_MAX} then excluded.owners
+                      else coalesce(r.owners, '{}') || excluded.owners end,
+        names = case when excluded.names is null then r.names
+                     else coalesce(r.names, '{}') || excluded.names end`.execute(transaction);
 }
 
 /**

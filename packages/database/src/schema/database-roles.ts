@@ -2,14 +2,9 @@
  * The database roles of the services, with the rights of each. They cannot log in; an operator's login users are
  * members of them (`grant sluice_api to my_api_login`). The owner of the schema does not need them.
  *
- * - `sluice_intake` knows keys by their hashes and has no right to append: events go to the broker.
- * - `sluice_worker` applies events, delivers, and settles purchases. Sessions and sign-in are not its.
- * - `sluice_api` serves accounts. It starts purchases and cannot settle one: no update of a purchase's state, no receipt.
- *
  * Roles belong to the whole server, grants to a database. They are made with each `npm run migrate`, and only if
  * something has changed since (`grantDatabaseRoles`). New partitions are the owner's, and get the worker's and the API's
- * rights by default privileges and by the table that they are part of. A test holds this file to the statements of each
- * service (`scripts/test/service-statements.test.ts`).
+ * rights by default privileges and by the table that they are part of. `role-grants.ts` has the rights.
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '@sluice/domain/values/errors';
@@ -17,184 +12,13 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { listTablesWithoutColumnGrants } from './distribute.ts';
-
-export const DATABASE_ROLES = ['sluice_intake', 'sluice_worker', 'sluice_api'] as const;
-export type DatabaseRole = (typeof DATABASE_ROLES)[number];
-
-const ALL = 'select, insert, update, delete';
-const READ = 'select';
-/** Rights of every process: for its reads at its start, and for its heartbeat. */
-const OF_EVERY_PROCESS = {
-  installation: 'select, insert, update',
-  kysely_migration: READ,
-  schema_requirements: READ,
-  process_heartbeats: ALL,
-} as const;
-
-/** Table → privileges, with columns if not all of them. */
-type Grants = Readonly<Record<string, string>>;
-
-const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
-  sluice_intake: {
-    ...OF_EVERY_PROCESS,
-    accounts: 'select (account_id, status)',
-    api_credentials: `select (account_id, environment_id, credential_id, kind, site_id, secret_hash, revoked_at, expires_at, is_test, last_used_at), update (is_test, last_used_at)`,
-    // Not the key that its webhooks are signed with.
-    environments: 'select (environment_id, account_id, phone_identifies, deleted_at)',
-    event_type_sets: READ,
-    event_types: READ,
-    message_deliveries: 'select (environment_id, delivery_id)',
-  },
-  sluice_worker: {
-    ...OF_EVERY_PROCESS,
-    accounts: 'select, update',
-    api_credentials: READ,
-    applications: READ,
-    audit_chains: 'select, insert, update',
-    audit_log_export_parts: 'select, insert',
-    audit_log_exports: 'select, update, delete',
-    audit_logs: 'select, insert',
-    credit_accounts: 'select, insert, update',
-    credit_entries: 'select, insert',
-    credit_grants: 'select, insert, update',
-    credit_holds: 'select, update',
-    credit_transactions: 'select, insert',
-    deleted_identifiers: ALL,
-    delivery_attempts: 'select, insert, delete',
-    delivery_log: ALL,
-    delivery_minutes: ALL,
-    devices: ALL,
-    envelopes: 'select, insert, delete',
-    environments: 'select, update',
-    event_ids: 'select, insert',
-    event_minutes: ALL,
-    events: 'select, insert, update',
-    feed_chunks: ALL,
-    first_engagements: 'select, insert',
-    idempotency_keys: 'select, update',
-    identity_providers: 'select, update',
-    import_chunks: ALL,
-    import_problems: 'select, insert',
-    imports: 'select, update, delete',
-    inbox_preview_days: 'select, insert, update',
-    inbox_preview_runs: READ,
-    ingestion_issues: ALL,
-    lane_merges: ALL,
-    lanes: 'select, update',
-    merge_gate: 'select, update',
-    message_deliveries: 'select, insert, update',
-    objects: ALL,
-    outbox: 'select, insert',
-    parked_operations: 'select, insert',
-    people: ALL,
-    people_counts: ALL,
-    person_identifiers: ALL,
-    receipts: 'select, insert',
-    relationships: ALL,
-    replay_attempts: 'select, insert',
-    run_steps: 'select, insert, update',
-    runs: 'select, update',
-    second_factors: 'select, update',
-    segment_members: 'select, insert, delete',
-    service_accounts: READ,
-    usage_watermarks: 'select, update',
-    users: READ,
-    vendor_customers: 'select, insert, update',
-    vendor_events: 'select, insert, update',
-    visitors: ALL,
-    webhook_replays: 'select, update, delete',
-    webhook_tokens: 'select, insert, update',
-    webhooks: 'select, update, delete',
-    worker_processes: ALL,
-  },
-  sluice_api: {
-    ...OF_EVERY_PROCESS,
-    account_products: 'select, insert, update',
-    accounts: 'select, insert, update',
-    api_credentials: 'select, insert, update',
-    applications: ALL,
-    audit_chains: 'select, insert, update',
-    audit_log_export_parts: READ,
-    audit_log_exports: 'select, insert',
-    audit_logs: 'select, insert',
-    call_counts: ALL,
-    console_sessions: ALL,
-    credit_accounts: 'select, insert, update',
-    credit_entries: 'select, insert',
-    credit_grants: 'select, insert, update',
-    credit_transactions: 'select, insert',
-    delivery_attempts: 'select, insert',
-    delivery_log: 'select, insert',
-    delivery_minutes: READ,
-    device_logins: ALL,
-    devices: READ,
-    envelopes: READ,
-    environments: 'select, insert, update',
-    event_ids: READ,
-    event_minutes: READ,
-    event_type_sets: 'select, insert, update',
-    event_types: ALL,
-    events: READ,
-    feed_chunks: 'select, delete',
-    idempotency_keys: ALL,
-    identity_provider_domains: ALL,
-    identity_providers: ALL,
-    import_chunks: ALL,
-    import_problems: READ,
-    imports: ALL,
-    inbox_preview_days: 'select, update',
-    inbox_preview_runs: 'select, insert, update',
-    ingestion_issues: READ,
-    lanes: ALL,
-    memberships: 'select, insert, delete',
-    objects: READ,
-    outbox: ALL,
-    parked_operations: READ,
-    partners: 'select, insert, update',
-    people: READ,
-    people_counts: READ,
-    person_identifiers: READ,
-    portal_link_webhooks: 'select, insert, delete',
-    portal_links: ALL,
-    provider_sign_ins: 'select, insert, delete',
-    receipts: READ,
-    recovery_codes: ALL,
-    relationships: READ,
-    replay_attempts: READ,
-    run_steps: READ,
-    // It sets how long the customer may pay; only the worker writes how it ends.
-    runs: 'select, insert, update (expires_at)',
-    second_factors: ALL,
-    service_accounts: 'select, insert, update',
-    sign_in_codes: ALL,
-    signups: ALL,
-    usage_watermarks: 'select, insert, update',
-    user_identities: ALL,
-    users: 'select, insert, update',
-    vendor_customers: 'select, insert, update',
-    vendor_events: 'select, insert, delete',
-    webhook_replays: 'select, insert, update',
-    // Goes with its webhook; the token itself is not read.
-    webhook_tokens: 'select (environment_id, webhook_id), delete',
-    webhooks: 'select, insert, update',
-  },
-};
+import { ALL, DATABASE_ROLES, GRANTS, WORKER_FUNCTIONS, type DatabaseRole } from './role-grants.ts';
 
 /**
  * BullMQ's functions act as their caller, so a role that adds or takes a job needs its tables too. No secret is in a
  * job.
  */
 const QUEUE_SCHEMA = 'bullmq';
-
-/** May be called by the worker alone: they act as the owner (`migrations/0057_partition_upkeep.ts`). */
-const WORKER_FUNCTIONS = [
-  'make_event_partitions(date, int)',
-  'make_visitor_partitions(date, int)',
-  'make_delivery_partitions(date, int)',
-  'drop_visitor_partition(text)',
-  'make_kept_delivery_partition(text, text, date)',
-  'drop_delivery_partition(text, text, date, boolean)',
-] as const;
 
 export type RolesOutcome =
   /** They are as this version has them. `isChanged`: they were not before. */

@@ -80,6 +80,9 @@ import { deviceLogins } from '../migrations/0070_device_logins.ts';
 import { secretsByKey } from '../migrations/0071_secrets_by_key.ts';
 import { auditLogsBySession } from '../migrations/0072_audit_logs_by_session.ts';
 import { signInBrowsers } from '../migrations/0073_sign_in_browsers.ts';
+import { formerOwners } from '../migrations/0074_former_owners.ts';
+import { auditLogsByActorType } from '../migrations/0075_audit_logs_by_actor_type.ts';
+import { settledByWorker } from '../migrations/0076_settled_by_worker.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -168,6 +171,9 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0071_secrets_by_key': secretsByKey,
   '0072_audit_logs_by_session': auditLogsBySession,
   '0073_sign_in_browsers': signInBrowsers,
+  '0074_former_owners': formerOwners,
+  '0075_audit_logs_by_actor_type': auditLogsByActorType,
+  '0076_settled_by_worker': settledByWorker,
 };
 
 /**

@@ -81,6 +81,9 @@ export const MIGRATION_NAMES = [
   '0071_secrets_by_key',
   '0072_audit_logs_by_session',
   '0073_sign_in_browsers',
+  '0074_former_owners',
+  '0075_audit_logs_by_actor_type',
+  '0076_settled_by_worker',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -12,6 +12,7 @@ import pg from 'pg';
 import { afterAll, expect, inject, vi } from 'vitest';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import { createDatabase, type Database } from '../connection/connection.ts';
+import type { DatabaseRole } from '../schema/role-grants.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -31,7 +32,12 @@ export interface TestDatabase {
   readonly database: Database;
   readonly url: string;
   readonly name: string;
-  /** Closes `database` and drops it now. Needed only to drop it before the file ends. */
+  /**
+   * Another pool, whose sessions have the rights of that role alone. Closed with `database`. On Citus it has all rights:
+   * the nodes would be asked by the role, which cannot log in.
+   */
+  openAs(role: DatabaseRole): Database;
+  /** Closes its pools and drops it now. Needed only to drop it before the file ends. */
   drop(): Promise<void>;
 }
 
@@ -43,7 +49,8 @@ const CONNECT_MS_MAX = 60_000;
 /** A file of a database for each test drops fifty of them, on a busy machine at a second each. */
 const DROP_TIMEOUT_MS = 180_000;
 
-const created = new Set<TestDatabase>();
+/** Each with the function that closes its pools. */
+const created = new Map<TestDatabase, () => Promise<void>>();
 
 /**
  * A migrated, empty database of this file's own; about 50 ms.
@@ -66,20 +73,34 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
   const url = new URL(inject('testServerUrl'));
   url.pathname = `/${name}`;
   const unexpected: Error[] = [];
-  const database = createDatabase({
-    url: url.href,
-    poolMax: 10,
-    applicationName: 'test',
-    connectMsMax: CONNECT_MS_MAX,
-    onError: (error) => void unexpected.push(error),
-  });
+  const pools: Database[] = [];
+  const open = (poolUrl: URL): Database => {
+    const pool = createDatabase({
+      url: poolUrl.href,
+      poolMax: 10,
+      applicationName: 'test',
+      connectMsMax: CONNECT_MS_MAX,
+      onError: (error) => void unexpected.push(error),
+    });
+    pools.push(pool);
+    return pool;
+  };
+  const close = async (): Promise<void> => {
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  };
   const testDatabase: TestDatabase = {
-    database,
+    database: open(url),
     url: url.href,
     name,
+    openAs(role) {
+      const asRole = new URL(url);
+      if (inject('testNodeUrls').length === 1)
+        asRole.searchParams.set('options', `-c role=${role}`);
+      return open(asRole);
+    },
     async drop() {
       created.delete(testDatabase);
-      await database.destroy();
+      await close();
       const leaked = await waitForClients(name);
       await onEachNode((client) => dropDatabase(client, name));
       if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
@@ -87,19 +108,19 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
         throw new AggregateError(unexpected, 'connections of the test broke');
     },
   };
-  created.add(testDatabase);
+  created.set(testDatabase, close);
   return testDatabase;
 }
 
 // oxlint-disable-next-line no-empty-pattern -- vitest reads the parameter and insists on a pattern
 afterAll(async ({}, file) => {
   const isFailed = hasFailed(file);
-  for (const testDatabase of created) {
+  for (const [testDatabase, close] of created) {
     if (!isFailed) {
       await testDatabase.drop();
       continue;
     }
-    await testDatabase.database.destroy();
+    await close();
     // oxlint-disable-next-line no-console -- for the person who looks into the failure
     console.error(`kept for you to look into: database ${testDatabase.name}`);
   }

@@ -17,7 +17,7 @@ import {
 import { deleteObject, identifyObject } from './upsert-object.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
 import { identifyPerson } from './upsert-person.ts';
-import { withoutDeleted } from './late-calls.ts';
+import { applyLate } from './late-calls.ts';
 import { mergePeople } from './merge-people.ts';
 import type {
   ChangeObjectRelationships,
@@ -45,13 +45,14 @@ export function applyOperations(
   effects: ApplyEffects,
 ): StateChanges {
   const set = new WorkingSet(state, effects);
-  for (const operation of operations) apply(set, operation);
+  for (const operation of operations) {
+    if (operation.isReplayed) applyLate(set, operation, (each) => apply(set, each));
+    else apply(set, operation);
+  }
   return set.changes();
 }
 
-function apply(set: WorkingSet, given: Operation): void {
-  const operation = given.isReplayed ? withoutDeleted(set, given) : given;
-  if (!operation) return;
+function apply(set: WorkingSet, operation: Operation): void {
   switch (operation.type) {
     case 'event.track':
       return trackEvent(set, operation);

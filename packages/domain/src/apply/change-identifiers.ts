@@ -6,6 +6,7 @@
  * are refused and recorded with the people they concern. The rules never guess.
  */
 import { isPhone } from '../parsing/identifiers.ts';
+import { rememberRelease } from '../state/former/remember-names.ts';
 import { isRemoval, noteChange } from '../state/merge-attributes.ts';
 import type { Json, JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -80,7 +81,10 @@ export function giveIdentifier(
   changes: JsonObject | undefined,
 ): JsonObject {
   const current = person.row[kind];
-  if (current !== null) set.directory.assign(operation.environmentId, kind, current, undefined);
+  if (current !== null) {
+    set.directory.assign(operation.environmentId, kind, current, undefined);
+    rememberRelease(set, person, kind, current, operation.receivedAtMs);
+  }
   if (value !== null) set.directory.assign(operation.environmentId, kind, value, person);
   person.row = { ...person.row, [kind]: value, updatedAtMs: operation.receivedAtMs };
   return noteChange(changes, kind, current, value);

@@ -1,262 +1,208 @@
 /**
- * The part of a late call that still takes effect: calls that were acknowledged before a deletion and come after it.
+ * Late calls: acknowledged before a deletion, and applied after it.
+ *
+ * A late call is applied to people as they were when it was received: deleted people are there with the names that they
+ * had (`state/former/former-people.ts`), and each name is whose it was (`past-names.ts`). The ordinary rules then find the person of
+ * the call and the receiver of a name. Afterwards the deleted people are gone again:
  *
  * ```
- * the call means the deleted person ─────────▶ no effect on people, recorded; objects that it names are made
- * it brings that person further names ───────▶ they are remembered with the deletion: the person had them too
- * it names the person among others ──────────▶ applied without that person's entry
- * it brings another person a name of theirs ─▶ applied without the name, which was taken
+ * the call means a deleted person ─▶ no effect on people, recorded; objects that it names are made
+ * it gives them a further name ────▶ remembered with the deletion; blocked, if they are suppressed
  * ```
- *
- * Remembering matters for the late calls behind it, which can name the person by the further name alone. A name of a
- * present person is never remembered. If the deleted person is suppressed, the further names are blocked too.
  */
-import { findOrCreateObject } from './change-relationships.ts';
-import { recordNotFound, recordSuppressed } from './find-person.ts';
-import { endVisitor } from './remove-person.ts';
-import { takeEventOnce } from './track-event.ts';
-import type { Identification } from './upsert-person.ts';
 import { namedIdentifiers } from '../operations/named-identifiers.ts';
-import type {
-  IdentifyPerson,
-  MergePeople,
-  ObjectRelationship,
-  Operation,
-  PersonIdentifier,
-  PersonRelationship,
-  SubmitForm,
-  TrackEvent,
-} from '../operations/operation.ts';
-import { identifierIn, storedValue } from '../operations/state-keys.ts';
+import type { Operation, PersonIdentifier, PersonRelationship } from '../operations/operation.ts';
+import { storedValue } from '../operations/state-keys.ts';
+import { findStateNeeds } from '../state/find-state-needs.ts';
+import type { IdentifierKey } from '../state/loaded-state.ts';
 import { loaded } from '../state/person-directory.ts';
-import { LACKED_KINDS } from '../state/replayed-calls.ts';
+import type { FormerOwner } from '../state/replayed-calls.ts';
 import type { WorkingSet } from '../state/working-set.ts';
-import type { JsonObject } from '../values/json.ts';
+import { recordNotFound, recordSuppressed } from './find-person.ts';
+import { FormerPeople } from '../state/former/former-people.ts';
+import { PastNames } from '../state/former/past-names.ts';
 
-/** The late operation without its deleted people; undefined, and recorded, if it is about a deleted person. */
-export function withoutDeleted(set: WorkingSet, operation: Operation): Operation | undefined {
+/** Applies the call to people as they were when it was received. */
+export function applyLate(
+  set: WorkingSet,
+  operation: Operation,
+  apply: (operation: Operation) => void,
+): void {
+  // Blocking and freeing count for the present owner of the name.
+  const isOfNow = operation.type === 'person.suppress' || operation.type === 'person.unsuppress';
+  if (isOfNow || set.deletions.isEmpty) return apply(operation);
+  const call = new LateCall(set, operation);
+  const rest = call.begin();
+  if (rest) apply(rest);
+  call.end();
+}
+
+class LateCall {
+  readonly #set: WorkingSet;
+  readonly #operation: Operation;
+  readonly #people: FormerPeople;
+  readonly #names: PastNames;
+
+  constructor(set: WorkingSet, operation: Operation) {
+    this.#set = set;
+    this.#operation = operation;
+    this.#people = new FormerPeople(set, operation);
+    this.#names = new PastNames(set, operation, this.#people);
+  }
+
+  /** The call without its deleted people; undefined if it takes a name away from somebody. */
+  begin(): Operation | undefined {
+    const { deletions } = this.#set;
+    const operation = this.#operation;
+    const { identifiers, people } = findStateNeeds([operation]);
+    for (const { environmentId, personId } of people) {
+      const value = String(personId);
+      const owner = deletions.ownerAt({ environmentId, kind: 'svc_id', value }, operation);
+      if (owner) this.#people.enter(environmentId, owner);
+    }
+    for (const key of identifiers) this.#names.lend(key, this.#ownerOf(key));
+    this.#names.lendTaken(
+      this.#meansDeleted() ? identifiers.filter((key) => this.#isNewer(key)) : undefined,
+    );
+    if (operation.type === 'object.identify')
+      return { ...operation, relationships: this.#present(operation.relationships) };
+    if (operation.type === 'object.relationships')
+      return { ...operation, entries: this.#present(operation.entries) };
+    return this.#takesNameAway() ? undefined : operation;
+  }
+
+  end(): void {
+    for (const person of namedBy(this.#operation)) this.#record(person);
+    this.#names.takeBack();
+  }
+
+  /**
+   * Whom the name meant. Before a deleted person was made, a call about the name meant no person. A name that a call only
+   * brings stays theirs, for they were perhaps made under it.
+   */
+  #ownerOf(key: IdentifierKey): FormerOwner | undefined {
+    const { deletions } = this.#set;
+    const owner = deletions.ownerAt(key, this.#operation);
+    if (owner?.state !== 'deleted' || this.#isOfVisitor(key) || this.#isBrought(key)) return owner;
+    const { environmentId } = key;
+    const { personId, untilMs } = owner;
+    const { createdAtMs = 0 } = deletions.namesOf({ environmentId, personId }) ?? {};
+    if (createdAtMs <= this.#operation.receivedAtMs) return owner;
+    return { state: 'unmade', personId: 0, untilMs };
+  }
+
+  #isBrought({ kind, value }: IdentifierKey): boolean {
+    return namedBy(this.#operation).every((named) => {
+      const key = this.#keyOf(named);
+      return key?.kind !== kind || key.value !== value;
+    });
+  }
+
+  /** True for a call about a visitor alone: whom the visitor turned out to be receives it. */
+  #isOfVisitor({ kind, value }: IdentifierKey): boolean {
+    const operation = this.#operation;
+    const [person, other] = namedBy(operation);
+    if (kind !== 'anonymous_id' || person?.kind !== kind || person.value !== value) return false;
+    const named = operation.type === 'person.identify' ? namedIdentifiers(operation) : [person];
+    return other === undefined && named.length === 1;
+  }
+
+  /**
+   * True if the call is about a deleted person by the ordinary rules, without regard to people who were made since: the
+   * names that it gives were free.
+   */
+  #meansDeleted(): boolean {
+    const operation = this.#operation;
+    const [person] = namedBy(operation);
+    if (!person) return false;
+    if (operation.type === 'person.merge')
+      return this.#isDeleted(operation.primary) || this.#isDeleted(operation.secondary);
+    if (this.#isDeleted(person)) return true;
+    const { kind } = person;
+    const isIdentify = operation.type === 'person.identify' || operation.type === 'form.submit';
+    if (!isIdentify || kind === 'svc_id' || !this.#isFreeOrNewer(person)) return false;
+    const attributes = operation.type === 'form.submit' ? operation.fields : operation.attributes;
+    for (const named of namedIdentifiers({ person, attributes }).slice(1)) {
+      const owner = this.#set.directory.resolve(operation.environmentId, named);
+      if (owner.outcome !== 'found' || this.#isFreeOrNewer(named)) continue;
+      if (kind === 'anonymous_id' || loaded(owner.person).row[kind] === null)
+        return owner.person.isFormer;
+    }
+    return false;
+  }
+
+  #isFreeOrNewer(person: PersonIdentifier): boolean {
+    const key = this.#keyOf(person);
+    if (!key) return false;
+    const { outcome } = this.#set.directory.resolve(key.environmentId, person);
+    return outcome === 'unknown' || this.#names.isTaken(key) || this.#isNewer(key);
+  }
+
+  /** True for a name of a person who was made after the call was received. */
+  #isNewer({ environmentId, kind, value }: IdentifierKey): boolean {
+    const owner = this.#set.directory.resolveStored(environmentId, kind, value);
+    if (owner.outcome !== 'found') return false;
+    const { isFormer, row } = owner.person;
+    return !isFormer && row !== undefined && row.createdAtMs > this.#operation.receivedAtMs;
+  }
+
+  /** True, and recorded, for an alias that gives a present person a name that somebody has now, and had not then. */
+  #takesNameAway(): boolean {
+    const operation = this.#operation;
+    if (operation.type !== 'person.merge') return false;
+    const { environmentId, primary, secondary } = operation;
+    const key = this.#keyOf(primary);
+    if (!key || key.kind === 'anonymous_id' || !this.#names.isTaken(key)) return false;
+    const found = this.#set.directory.resolve(environmentId, secondary);
+    if (found.outcome !== 'found' || found.person.isFormer) return false;
+    recordNotFound(this.#set, operation, primary);
+    return true;
+  }
+
+  #present(entries: readonly PersonRelationship[]): readonly PersonRelationship[] {
+    return entries.filter(({ person }) => {
+      if (this.#record(person)) return false;
+      const key = this.#keyOf(person);
+      if (!key || key.kind === 'anonymous_id' || !this.#names.isFree(key)) return true;
+      recordNotFound(this.#set, this.#operation, person);
+      return false;
+    });
+  }
+
+  #isDeleted(person: PersonIdentifier): boolean {
+    const found = this.#set.directory.resolve(this.#operation.environmentId, person);
+    return found.outcome === 'found' && found.person.isFormer;
+  }
+
+  /** True, and recorded, if the person is gone. */
+  #record(person: PersonIdentifier): boolean {
+    const found = this.#set.directory.resolve(this.#operation.environmentId, person);
+    if (found.outcome !== 'found' || !found.person.isFormer) return false;
+    if (this.#people.isBlocked(found.person)) recordSuppressed(this.#set, this.#operation, person);
+    else recordNotFound(this.#set, this.#operation, person);
+    return true;
+  }
+
+  #keyOf({ kind, value }: PersonIdentifier): IdentifierKey | undefined {
+    const { environmentId } = this.#operation;
+    return kind === 'svc_id' ? undefined : { environmentId, kind, value: storedValue(kind, value) };
+  }
+}
+
+/** The people whom the call itself names. */
+function namedBy(operation: Operation): readonly PersonIdentifier[] {
   switch (operation.type) {
-    case 'person.identify': {
-      const attributes = lateAttributes(set, operation, operation);
-      return attributes && withoutVisitor(set, { ...operation, attributes });
-    }
-    case 'form.submit': {
-      const { person, fields: given } = operation;
-      const fields = lateAttributes(set, operation, { person, attributes: given, mayCreate: true });
-      return fields && { ...operation, fields };
-    }
-    case 'event.track':
-      return lateEvent(set, operation);
     case 'person.merge':
-      return lateMerge(set, operation);
+      return [operation.primary, operation.secondary];
+    case 'event.track':
+      return operation.person ? [operation.person] : [];
+    case 'person.identify':
     case 'person.relationships':
-      if (!isDeleted(set, operation, operation.person)) return operation;
-      drop(set, operation, operation.person);
-      if (operation.action === 'add' && !operation.isHalf)
-        makeObjects(set, operation, operation.entries);
-      return undefined;
     case 'device.add':
     case 'device.delete':
-      if (!isDeleted(set, operation, operation.person)) return operation;
-      return drop(set, operation, operation.person);
-    case 'object.identify':
-      return {
-        ...operation,
-        relationships: presentEntries(set, operation, operation.relationships),
-      };
-    case 'object.relationships':
-      return { ...operation, entries: presentEntries(set, operation, operation.entries) };
+    case 'form.submit':
+      return [operation.person];
     default:
-      return operation;
+      return [];
   }
-}
-
-const isDeleted = (set: WorkingSet, operation: Operation, person: PersonIdentifier): boolean =>
-  set.deletions.timeOf(operation, person) !== undefined;
-
-/** Records that the person is gone. */
-function drop(set: WorkingSet, operation: Operation, person: PersonIdentifier): undefined {
-  const { outcome } = set.directory.resolve(operation.environmentId, person);
-  if (outcome === 'suppressed') recordSuppressed(set, operation, person);
-  else recordNotFound(set, operation, person);
-}
-
-function presentEntries(
-  set: WorkingSet,
-  operation: Operation,
-  entries: readonly PersonRelationship[],
-): readonly PersonRelationship[] {
-  return entries.filter(({ person }) => {
-    if (!isDeleted(set, operation, person)) return true;
-    drop(set, operation, person);
-    return false;
-  });
-}
-
-/** The call made them before the person was deleted. */
-function makeObjects(
-  set: WorkingSet,
-  operation: Operation,
-  entries: readonly ObjectRelationship[],
-): void {
-  for (const { object } of entries) findOrCreateObject(set, operation, object);
-}
-
-/** Its id is used up. */
-function lateEvent(set: WorkingSet, operation: TrackEvent): TrackEvent | undefined {
-  const { person, anonymousId, eventId } = operation;
-  if (!person) return operation;
-  if (!isDeleted(set, operation, person)) return withoutVisitor(set, operation);
-  if (!takeEventOnce(set, operation, eventId)) return undefined;
-  if (anonymousId !== undefined) remember(set, operation, person, visitor(anonymousId));
-  return drop(set, operation, person);
-}
-
-/** An alias gives a visitor or a new name to the person. */
-function lateMerge(set: WorkingSet, operation: MergePeople): MergePeople | undefined {
-  const { environmentId, isAlias, primary, secondary } = operation;
-  const named = [primary, secondary].find((each) => isDeleted(set, operation, each));
-  if (!named) return operation;
-  const { value } = secondary;
-  if (named === primary) {
-    const isVisitor =
-      secondary.kind === 'anonymous_id' ||
-      (isAlias && set.directory.isKnownVisitor(environmentId, value));
-    if (isVisitor) remember(set, operation, named, visitor(value));
-  } else if (isAlias) {
-    remember(set, operation, named, primary);
-  }
-  return drop(set, operation, named);
-}
-
-/** The attributes without names of deleted people; undefined if the call is about a deleted person. */
-function lateAttributes(
-  set: WorkingSet,
-  operation: IdentifyPerson | SubmitForm,
-  call: Identification,
-): JsonObject | undefined {
-  const meant = deletedPersonOf(set, operation, call);
-  if (meant) {
-    const { relationships, isHalf } = call;
-    rememberNames(set, operation, meant, call);
-    drop(set, operation, meant);
-    if (relationships?.action === 'add' && !isHalf)
-      makeObjects(set, operation, relationships.entries);
-    return undefined;
-  }
-  let { attributes } = call;
-  for (const kind of [...LACKED_KINDS, 'anonymous_id'] as const) {
-    const value = identifierIn(attributes[kind]);
-    if (value === undefined || !isDeleted(set, operation, { kind, value })) continue;
-    const { [kind]: _, ...others } = attributes;
-    attributes = others;
-    recordTaken(set, operation, { kind, value });
-  }
-  return attributes;
-}
-
-/**
- * The identifier by which an identify means a deleted person, by the rules of `upsert-person.ts`: the call's own, or one
- * in the body of a person who lacked an identifier of the call's kind.
- */
-function deletedPersonOf(
-  set: WorkingSet,
-  operation: Operation,
-  call: Identification,
-): PersonIdentifier | undefined {
-  const { environmentId } = operation;
-  const { person } = call;
-  if (isDeleted(set, operation, person)) return person;
-  const { kind } = person;
-  if (kind === 'svc_id' || set.directory.resolve(environmentId, person).outcome === 'found')
-    return undefined;
-  const isLackable = kind === 'id' || kind === 'email';
-  for (const named of namedIdentifiers(call).slice(1)) {
-    if (isDeleted(set, operation, named)) {
-      if (!isLackable || set.deletions.isWithout(operation, named, kind)) return named;
-      continue;
-    }
-    const owner = set.directory.resolve(environmentId, named);
-    if (owner.outcome !== 'found') continue;
-    if (kind === 'anonymous_id' || loaded(owner.person).row[kind] === null) return undefined;
-  }
-  return undefined;
-}
-
-/** Remembers the names that the call gave to the person: names of a kind that the person lacked, and anonymous ids. */
-function rememberNames(
-  set: WorkingSet,
-  operation: Operation,
-  meant: PersonIdentifier,
-  call: Identification,
-): void {
-  const { person, anonymousId, attributes } = call;
-  const names = namedIdentifiers(call).filter(
-    ({ kind }) =>
-      (kind === 'id' || kind === 'email') && set.deletions.isWithout(operation, meant, kind),
-  );
-  if (person.kind === 'phone' || person.kind === 'anonymous_id') names.push(person);
-  const seenAs = anonymousId ?? identifierIn(attributes['anonymous_id']);
-  if (seenAs !== undefined) names.push(visitor(seenAs));
-  remember(set, operation, meant, ...names);
-}
-
-/** Remembers that the deleted person had the names too, without names of present people. */
-function remember(
-  set: WorkingSet,
-  operation: Operation,
-  meant: PersonIdentifier,
-  ...names: readonly PersonIdentifier[]
-): void {
-  const { environmentId } = operation;
-  const deletedAtMs = set.deletions.timeOf(operation, meant) as number;
-  const owner = set.directory.resolve(environmentId, meant);
-  const given = names.flatMap(({ kind, value }) =>
-    kind !== 'svc_id' &&
-    set.directory.resolveStored(environmentId, kind, value).outcome === 'unknown'
-      ? [{ environmentId, kind, value: storedValue(kind, value) }]
-      : [],
-  );
-  const before = LACKED_KINDS.filter((each) => !set.deletions.isWithout(operation, meant, each));
-  // Of a name that was blocked or had no owner, and of earlier versions' names, the owner's kinds are unknown.
-  const held =
-    before.length === 0
-      ? []
-      : LACKED_KINDS.filter(
-          (each) => before.includes(each) || given.some(({ kind }) => kind === each),
-        );
-  for (const key of given) {
-    const { kind, value } = key;
-    set.deletions.addName(key, held, deletedAtMs);
-    if (owner.outcome !== 'suppressed') continue;
-    if (kind === 'anonymous_id') endVisitor(set, operation, owner.person, value);
-    set.directory.assign(environmentId, kind, value, owner.person);
-  }
-}
-
-/** An anonymous id of a deleted person is not given to the one whom the call names. */
-function withoutVisitor<Call extends IdentifyPerson | TrackEvent>(
-  set: WorkingSet,
-  operation: Call,
-): Call {
-  const { anonymousId, ...others } = operation;
-  if (anonymousId === undefined || !isDeleted(set, operation, visitor(anonymousId)))
-    return operation;
-  recordTaken(set, operation, visitor(anonymousId));
-  return others as Call;
-}
-
-const visitor = (value: string): PersonIdentifier => ({ kind: 'anonymous_id', value });
-
-function recordTaken(
-  set: WorkingSet,
-  operation: Operation,
-  { kind, value }: PersonIdentifier,
-): void {
-  set.addIssue(operation, {
-    code: 'identifier_conflict',
-    field: kind,
-    message: `The ${kind} "${value}" belonged to a person who was deleted later; it was left out. Send it again if it is this person's.`,
-    sample: value,
-  });
 }

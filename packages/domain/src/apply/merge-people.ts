@@ -10,10 +10,11 @@ import { changeIdentifier, type NamedKind } from './change-identifiers.ts';
 import { setKey, type Json, type JsonObject } from '../values/json.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
 import { identifyVisitor } from './visitors.ts';
-import type { MergePeople } from '../operations/operation.ts';
+import type { MergePeople, Operation } from '../operations/operation.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
 import { namesAbove, type AttributePlaces } from '../state/attribute-places.ts';
 import type { PersonRow } from '../state/loaded-state.ts';
+import { rememberRelease } from '../state/former/remember-names.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifiersOf, reportSubscription } from '../reports/person-report.ts';
 import { relationshipText, deviceText, type WorkingSet } from '../state/working-set.ts';
@@ -36,6 +37,8 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   if (primary.outcome !== 'found') return;
   const secondary = findPerson(set, operation, from);
   if (secondary.outcome !== 'found' || secondary.person === primary.person) return;
+  // The things of a deleted person are gone.
+  if (primary.person.isFormer || secondary.person.isFormer) return;
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
@@ -117,12 +120,13 @@ function merge(
     attributePlaces: joinPlaces(before, from),
     updatedAtMs: operation.receivedAtMs,
   };
-  for (const kind of NAMED_KINDS) moveIdentifier(set, primary, from[kind], kind);
+  for (const kind of NAMED_KINDS) moveIdentifier(set, operation, primary, from[kind], kind);
   reportSubscription(set, operation, primary, before.unsubscribed, 'customer');
 }
 
 function moveIdentifier(
   set: WorkingSet,
+  { receivedAtMs }: Operation,
   primary: LoadedPerson,
   value: string | null,
   kind: NamedKind,
@@ -131,6 +135,7 @@ function moveIdentifier(
   const isTaken = primary.row[kind] === null;
   set.directory.assign(primary.environmentId, kind, value, isTaken ? primary : undefined);
   if (isTaken) primary.row = { ...primary.row, [kind]: value };
+  else rememberRelease(set, primary, kind, value, receivedAtMs);
 }
 
 function fill(kept: JsonObject, from: JsonObject): JsonObject {

@@ -5,7 +5,7 @@
  * until one of them is unsuppressed; deleted data does not come back. The history stays under the person's number until
  * retention drops it. The number is never used again.
  */
-import { addPerson, findPerson } from './find-person.ts';
+import { addPerson, findPerson, recordNotFound } from './find-person.ts';
 import type {
   DeletePerson,
   Operation,
@@ -13,18 +13,32 @@ import type {
   UnsuppressPerson,
 } from '../operations/operation.ts';
 import { reportPersonDeletion } from '../reports/incoming-report.ts';
+import {
+  rememberDeletion,
+  rememberDeletionOfUnknown,
+  rememberEndOfSuppression,
+} from '../state/former/remember-names.ts';
 import type { PersonState } from '../state/person-directory.ts';
 import type { WorkingSet } from '../state/working-set.ts';
 
 /** Deletes a person; recorded if the person is missing. The call that makes the person can be late. */
 export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   const resolution = findPerson(set, operation, operation.person);
-  if (resolution.outcome === 'unknown') set.addDeletionOfUnknown(operation);
-  if (resolution.outcome !== 'found') return;
-  set.addDeletion(resolution.person, operation.receivedAtMs);
+  if (resolution.outcome === 'unknown') rememberDeletionOfUnknown(set, operation);
+  if (resolution.outcome !== 'found' || resolution.person.isFormer) return;
+  if (isMadeSince(operation, resolution.person)) {
+    recordNotFound(set, operation, operation.person);
+    return rememberDeletionOfUnknown(set, operation);
+  }
+  rememberDeletion(set, resolution.person, operation.receivedAtMs);
   set.addActivity(resolution.person, operation, 'profile_delete', null, {});
   reportPersonDeletion(set, operation, resolution.person, 'delete');
   resolution.person.fate = 'removed';
+}
+
+/** True for a late deletion of a name that somebody was given since: it meant an earlier owner, or no person. */
+function isMadeSince({ isReplayed, receivedAtMs }: DeletePerson, { row }: PersonState): boolean {
+  return isReplayed === true && row !== undefined && row.createdAtMs > receivedAtMs;
 }
 
 /** Deletes the person and blocks their identifiers; an identifier without a person is blocked too. */
@@ -34,7 +48,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
   const resolution = set.directory.resolve(environmentId, operation.person);
   if (resolution.outcome === 'suppressed') return;
   if (resolution.outcome === 'found') {
-    set.addDeletion(resolution.person, operation.receivedAtMs);
+    rememberDeletion(set, resolution.person, operation.receivedAtMs);
     set.addActivity(resolution.person, operation, 'profile_delete', null, { suppressed: true });
     reportPersonDeletion(set, operation, resolution.person, 'suppress');
     resolution.person.fate = 'suppressed';
@@ -43,10 +57,15 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
   } else {
     // Somebody who never was: a number to keep the blocked identifier under.
     const person = addPerson(set, operation, {});
+    person.row = {
+      ...person.row,
+      ...(kind !== 'anonymous_id' && { [kind]: value }),
+      createdAtMs: 0,
+    };
     person.fate = 'suppressed';
     if (kind === 'anonymous_id') endVisitor(set, operation, person, value);
     set.directory.assign(environmentId, kind, value, person);
-    set.addDeletion(person, operation.receivedAtMs);
+    rememberDeletion(set, person, operation.receivedAtMs);
   }
 }
 
@@ -54,12 +73,12 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
 export function unsuppressPerson(set: WorkingSet, operation: UnsuppressPerson): void {
   const resolution = set.directory.resolve(operation.environmentId, operation.person);
   if (resolution.outcome !== 'suppressed') return;
-  set.addEndOfSuppression(resolution.person, operation.receivedAtMs);
+  rememberEndOfSuppression(set, resolution.person, operation.receivedAtMs);
   resolution.person.fate = 'removed';
 }
 
 /** The kept data of an anonymous id stay under the number, like a person's history: no person receives them. */
-export function endVisitor(
+function endVisitor(
   set: WorkingSet,
   { environmentId, receivedAtMs }: Operation,
   person: PersonState,

@@ -110,7 +110,7 @@ function personBehind(
   if (behind) return loaded(behind);
   if (!recipient?.includes('@')) return undefined;
   const owner = set.directory.resolveStored(environmentId, 'email', recipient);
-  return owner.outcome === 'found' ? loaded(owner.person) : undefined;
+  return owner.outcome === 'found' && !owner.person.isFormer ? loaded(owner.person) : undefined;
 }
 
 /** The members of `ingestion-conventions.md` §4.3 and §4.4 that a metric call contains. */

@@ -29,7 +29,13 @@ import {
   type PersonState,
 } from '../state/person-directory.ts';
 import { namesPreferences, PREFERENCES_ATTRIBUTE } from '../parsing/read-preferences.ts';
-import { withoutOld, type VisitorProfile } from '../state/visitor-profile.ts';
+import {
+  isEmptyProfile,
+  newestPlaceIn,
+  withoutEarlier,
+  withoutOld,
+  type VisitorProfile,
+} from '../state/visitor-profile.ts';
 import { deviceText, relationshipText, type WorkingSet } from '../state/working-set.ts';
 import { changeAttributes, recordNames } from './change-attributes.ts';
 
@@ -61,7 +67,7 @@ export function attachAnonymousId(
     return changes;
   }
   const isKnown = set.directory.isKnownVisitor(environmentId, anonymousId);
-  set.attachEvents(person, anonymousId, receivedAtMs);
+  set.attachEvents(person, anonymousId, receivedAtMs, person.goneAtMs);
   set.directory.assign(environmentId, 'anonymous_id', anonymousId, person);
   if (isKnown)
     set.addActivity(person, operation, 'anon_merge', anonymousId, { anonymous_id: anonymousId });
@@ -88,12 +94,26 @@ function adopt(
   visitor: VisitorRow,
   changes: JsonObject | undefined,
 ): JsonObject | undefined {
-  set.visitors.delete(visitor);
   const profile = withoutOld(visitor.profile, operation.receivedAtMs);
+  if (person.goneAtMs === null) set.visitors.delete(visitor);
+  else return leaveLater(set, visitor, person.goneAtMs, changes);
   const noted = adoptAttributes(set, operation, person, profile, changes);
   adoptRelationships(set, operation, person, profile);
   adoptDevices(set, operation, person, profile);
   return noted;
+}
+
+/** Data from before the person went are gone with them; later data go on waiting. */
+function leaveLater(
+  set: WorkingSet,
+  visitor: VisitorRow,
+  goneAtMs: number,
+  changes: JsonObject | undefined,
+): JsonObject | undefined {
+  const profile = withoutEarlier(visitor.profile, goneAtMs);
+  if (isEmptyProfile(profile)) set.visitors.delete(visitor);
+  else set.setVisitor({ ...visitor, newestPlace: newestPlaceIn(profile), profile });
+  return changes;
 }
 
 function adoptAttributes(

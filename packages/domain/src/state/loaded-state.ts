@@ -29,16 +29,29 @@ export interface IdentifierRow extends IdentifierKey {
   readonly suppressed: boolean;
 }
 
-/** `id with email`: the id of a person who had an email when they were deleted. */
-export type DeletedKind = StoredIdentifierKind | `${StoredIdentifierKind} with ${'id' | 'email'}`;
+/**
+ * `svc_id`: the number of a deleted person. `id with email`, of earlier versions: the id of a person who had an email when
+ * they were deleted.
+ */
+export type DeletedKind =
+  | StoredIdentifierKind
+  | 'svc_id'
+  | `${StoredIdentifierKind} with ${'id' | 'email'}`;
+
+/** The names that a deleted person had, and since when they were there; an absent name is null. */
+export type DeletedNames = Partial<Pick<PersonRow, 'id' | 'email' | 'phone' | 'createdAtMs'>>;
 
 /** An identifier that a deleted person had. */
 export interface DeletedIdentifier {
   readonly environmentId: number;
   readonly kind: DeletedKind;
   readonly value: string;
-  /** When intake took the call that deletes, suppresses or unsuppresses. */
+  /** When intake took the call that deletes, suppresses or unsuppresses: the last of them. */
   readonly deletedAtMs: number;
+  /** Until when it was whose (`replayed-calls.ts`); null if an earlier version remembered it. */
+  readonly owners: Readonly<Record<string, number>> | null;
+  /** Of a deleted person, under their number; else null. */
+  readonly names: DeletedNames | null;
 }
 
 export interface PersonKey {
@@ -212,6 +225,8 @@ export interface EventRow extends EventKey {
 export interface AnonymousAttachment extends PersonKey {
   readonly anonymousId: string;
   readonly sinceMs: number;
+  /** Of a person who is gone since: only earlier events. Null: all. */
+  readonly untilMs: number | null;
   readonly processedAtMs: number;
 }
 

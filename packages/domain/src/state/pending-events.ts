@@ -26,7 +26,8 @@ export class PendingEvents {
   /** Places of events by `eventText` of their anonymous id. */
   readonly #waiting = new Map<string, number[]>();
   readonly #attachments: PendingAttachment[] = [];
-  readonly #attachedAnonymousIds = new Set<string>();
+  /** Anonymous ids whose stored events have a person, up to a time. Null: all of them. */
+  readonly #attachedUntilMs = new Map<string, number | null>();
 
   /** Without a person it waits under its anonymous id, if it has one. */
   add(event: NewEvent, person: PersonState | undefined, nowMs: number): void {
@@ -44,28 +45,38 @@ export class PendingEvents {
    * Gives the person the events that waited under an anonymous id since a time.
    *
    * @param isStored - the database may have some too.
+   * @param untilMs - of a person who is gone since: later ones go on waiting. Null: they get all.
    */
   attach(
     person: PersonState,
     anonymousId: string,
     isStored: boolean,
-    sinceMs: number,
+    givenSinceMs: number,
+    untilMs: number | null,
     processedAtMs: number,
   ): void {
     const { environmentId } = person;
     const text = eventText(environmentId, anonymousId);
     // Stored ones are assigned once: an anonymous id that becomes free again has no more of them.
-    if (isStored && !this.#attachedAnonymousIds.has(text)) {
-      this.#attachedAnonymousIds.add(text);
-      this.#attachments.push({ environmentId, anonymousId, sinceMs, processedAtMs, person });
+    const attachedUntilMs = this.#attachedUntilMs.get(text);
+    const sinceMs = Math.max(givenSinceMs, attachedUntilMs ?? 0);
+    if (isStored && attachedUntilMs !== null) {
+      this.#attachedUntilMs.set(text, untilMs);
+      const attachment = { environmentId, anonymousId, sinceMs, untilMs, processedAtMs, person };
+      this.#attachments.push(attachment);
     }
+    const later: number[] = [];
     for (const place of this.#waiting.get(text) ?? []) {
       const event = this.#events[place];
-      if (!event || event.occurredAtMs < sinceMs) continue;
+      if (!event || event.occurredAtMs < givenSinceMs) continue;
+      if (untilMs !== null && event.receivedAtMs >= untilMs) {
+        later.push(place);
+        continue;
+      }
       this.#people[place] = person;
       event.processedAtMs = processedAtMs;
     }
-    this.#waiting.delete(text);
+    this.#waiting.set(text, later);
   }
 
   /** Leaves older events with a person who is about to be merged, as is done with stored events. */

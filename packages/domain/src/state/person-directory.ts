@@ -33,6 +33,10 @@ export interface PersonState extends PersonKey {
   readonly stored: 'nothing' | 'person' | 'suppression';
   fate: 'present' | 'removed' | 'suppressed' | 'merged';
   mergedInto: PersonState | undefined;
+  /** They were deleted, and are as they were before for one late call (`apply/late-calls.ts`). */
+  isFormer: boolean;
+  /** Of a former person: earlier data of visitors are theirs. Null: all of the data. */
+  goneAtMs: number | null;
 }
 
 /** A person whose row is at hand. */
@@ -45,6 +49,12 @@ export type Resolution =
 
 const UNKNOWN: Resolution = { outcome: 'unknown' };
 
+/** Hears of new people, and of each name that is given to somebody or taken away. */
+export interface OwnerWatch {
+  readonly created: (person: PersonState) => void;
+  readonly assigned: (key: IdentifierKey, owner: PersonState | undefined) => void;
+}
+
 interface Entry {
   readonly key: IdentifierKey;
   readonly stored: IdentifierRow | undefined;
@@ -56,6 +66,7 @@ export class PersonDirectory {
   /** Those whose row may have to be written. */
   readonly #touched = new Set<Entry>();
   readonly #people = new Map<number, PersonState>();
+  #watch: OwnerWatch | undefined;
 
   constructor(identifiers: readonly IdentifierRow[], people: readonly PersonRow[]) {
     for (const row of people) this.#addPerson(row, row, 'person');
@@ -98,7 +109,9 @@ export class PersonDirectory {
 
   /** A new person without identifiers. */
   create(row: PersonRow): LoadedPerson {
-    return this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
+    const person = this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
+    this.#watch?.created(person);
+    return person;
   }
 
   /** The loaded identifiers of a person: all of them, if a person may be deleted. */
@@ -117,6 +130,54 @@ export class PersonDirectory {
     const entry = this.#entryOf(environmentId, kind, given);
     entry.owner = owner;
     this.#touched.add(entry);
+    this.#watch?.assigned(entry.key, owner);
+  }
+
+  /** Changes of owners are heard from now on; undefined ends it. */
+  watchOwners(watch: OwnerWatch | undefined): void {
+    this.#watch = watch;
+  }
+
+  /** Gives a name to somebody without a change to write. @returns whose it was, also if they are gone. */
+  lend(key: IdentifierKey, owner: PersonState | undefined): PersonState | undefined {
+    const { environmentId, kind, value } = key;
+    const entry = this.#entryOf(environmentId, kind, value);
+    const before = entry.owner;
+    entry.owner = owner;
+    return before;
+  }
+
+  /** Whose the name is, also if they are gone. */
+  ownerOf({ environmentId, kind, value }: IdentifierKey): PersonState | undefined {
+    return this.#entries.get(environmentId, kind, value)?.owner;
+  }
+
+  /** A person who is gone: as known, or else with the given row. Undefined if the number is of another workspace. */
+  gone(row: PersonRow): LoadedPerson | undefined {
+    const { environmentId, personId } = row;
+    const known = this.#people.get(personId);
+    if (known) {
+      if (known.environmentId !== environmentId) return undefined;
+      known.row ??= row;
+      return known as LoadedPerson;
+    }
+    const person: LoadedPerson = {
+      environmentId,
+      personId,
+      row,
+      loadedRow: undefined,
+      stored: 'nothing',
+      fate: 'removed',
+      mergedInto: undefined,
+      isFormer: false,
+      goneAtMs: null,
+    };
+    this.#people.set(personId, person);
+    return person;
+  }
+
+  isFormer(personId: number): boolean {
+    return this.#people.get(personId)?.isFormer === true;
   }
 
   /** True if anonymous events may be waiting in the database. */
@@ -131,7 +192,7 @@ export class PersonDirectory {
     return (
       entry !== undefined &&
       entry.owner === undefined &&
-      (entry.stored !== undefined || this.#touched.has(entry))
+      (entry.stored?.personId === null || this.#touched.has(entry))
     );
   }
 
@@ -195,6 +256,8 @@ export class PersonDirectory {
       stored,
       fate: 'present',
       mergedInto: undefined,
+      isFormer: false,
+      goneAtMs: null,
     };
     this.#people.set(personId, person);
     // The identifiers of a stored person are stored too, whether or not an operation names them.
@@ -223,6 +286,8 @@ export class PersonDirectory {
       stored: identifier.suppressed ? 'suppression' : 'person',
       fate: identifier.suppressed ? 'suppressed' : 'present',
       mergedInto: undefined,
+      isFormer: false,
+      goneAtMs: null,
     };
     this.#people.set(personId, person);
     return person;
@@ -245,6 +310,7 @@ export function loaded(person: PersonState): LoadedPerson {
 
 /** How a message names a person. */
 export function describePerson(person: PersonState): string {
+  if (person.isFormer) return 'a person who was deleted later';
   const names = [
     person.row?.id != null ? `id "${person.row.id}"` : '',
     person.row?.email != null ? `email "${person.row.email}"` : '',

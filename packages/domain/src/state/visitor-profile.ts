@@ -83,7 +83,11 @@ export function weekOf(atMs: number): string {
 
 /** The profile without data that were not written for 30 days. */
 export function withoutOld(profile: VisitorProfile, nowMs: number): VisitorProfile {
-  const sinceMs = nowMs - VISITOR_AGE_MS_MAX;
+  return withoutEarlier(profile, nowMs - VISITOR_AGE_MS_MAX);
+}
+
+/** The profile without data that were written before a time. */
+export function withoutEarlier(profile: VisitorProfile, sinceMs: number): VisitorProfile {
   const isOld = ({ atMs }: Kept): boolean => atMs < sinceMs;
   const young = <Entry extends Kept>(entries: Readonly<Record<string, Entry>>) =>
     Object.values(entries).some(isOld)

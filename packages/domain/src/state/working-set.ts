@@ -7,7 +7,7 @@
  */
 import type { Issue } from '../operations/issue.ts';
 import type { JsonObject } from '../values/json.ts';
-import type { DeletePerson, ObjectIdentifier, Operation } from '../operations/operation.ts';
+import type { ObjectIdentifier, Operation } from '../operations/operation.ts';
 import { followMerges, PersonDirectory, type PersonState } from './person-directory.ts';
 import { ATTACHED_AGE_MS_MAX, PendingEvents, type NewEvent } from './pending-events.ts';
 import type { ReportingEvent } from '../delivery/reporting-event.ts';
@@ -27,9 +27,9 @@ import type {
   StateChanges,
 } from './loaded-state.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
-import { eventText, objectText, storedValue } from '../operations/state-keys.ts';
+import { eventText, objectText } from '../operations/state-keys.ts';
 import { objectNumberOf, svcObjectId } from '../values/svc-id.ts';
-import { Deletions, LACKED_KINDS, type LackedKind } from './replayed-calls.ts';
+import { Deletions } from './replayed-calls.ts';
 import { TenantMap } from './tenant-map.ts';
 import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
@@ -148,8 +148,9 @@ export class WorkingSet {
     }
   }
 
-  /** Adds a client's event, which is changed until it is written. Without a person it waits under its anonymous id, if it has one. */
+  /** Adds a client's event, which is changed until it is written. Without a person it waits under its anonymous id, if it has one. One of a former person is left out. */
   addEvent(event: NewEvent, person: PersonState | undefined): void {
+    if (person?.isFormer) return;
     this.#events.add(event, person, this.effects.nowMs);
   }
 
@@ -199,10 +200,15 @@ export class WorkingSet {
   }
 
   /** Gives the person the events that waited under an anonymous id. */
-  attachEvents(person: PersonState, anonymousId: string, atMs: number): void {
+  attachEvents(
+    person: PersonState,
+    anonymousId: string,
+    atMs: number,
+    untilMs: number | null = null,
+  ): void {
     const isStored = this.directory.isStoredAnonymousId(person.environmentId, anonymousId);
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
-    this.#events.attach(person, anonymousId, isStored, sinceMs, this.effects.nowMs);
+    this.#events.attach(person, anonymousId, isStored, sinceMs, untilMs, this.effects.nowMs);
   }
 
   /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
@@ -213,35 +219,9 @@ export class WorkingSet {
     this.#events.leaveBehind(from, sinceMs);
   }
 
-  /** The person is deleted: their identifiers are remembered. */
-  addDeletion(person: PersonState, deletedAtMs: number): void {
-    const { row } = person;
-    const held = row ? LACKED_KINDS.filter((kind) => row[kind] !== null) : [];
-    this.#rememberNames(person, held, deletedAtMs);
-  }
-
-  /** Until now a call was blocked by any one of the person's identifiers: each is remembered as if it were alone. */
-  addEndOfSuppression(person: PersonState, endedAtMs: number): void {
-    this.#rememberNames(person, [], endedAtMs);
-  }
-
-  #rememberNames(person: PersonState, held: readonly LackedKind[], deletedAtMs: number): void {
-    for (const key of this.directory.identifiersOf(person))
-      this.deletions.addName(key, held, deletedAtMs);
-  }
-
-  /** No person has the identifier yet: it is remembered alone. */
-  addDeletionOfUnknown({
-    environmentId,
-    person: { kind, value },
-    receivedAtMs,
-  }: DeletePerson): void {
-    if (kind === 'svc_id') return;
-    const key = { environmentId, kind, value: storedValue(kind, value) };
-    this.deletions.addName(key, [], receivedAtMs);
-  }
-
+  /** A report about a former person is left out. */
   addReport(report: ReportingEvent): void {
+    if (report.personId !== undefined && this.directory.isFormer(report.personId)) return;
     this.#reports.push(report);
   }
 

@@ -5,12 +5,14 @@
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Operation } from '../../src/operations/operation.ts';
+import { svcId } from '../../src/values/svc-id.ts';
 import {
   addDevice,
   form,
   identify,
   identifyObject,
   merge,
+  metric,
   NOW_MS,
   relate,
   relateObject,
@@ -208,7 +210,9 @@ it.each([
 ])('%s was deleted by a worker of an earlier version: a late call makes no person', (own, call) => {
   store.apply(identify(own));
   store.apply({ ...remove(own), receivedAtMs: DELETED_AT_MS });
-  store.deletedIdentifiers = store.deletedIdentifiers.filter(({ kind }) => !kind.includes(' '));
+  store.deletedIdentifiers = store.deletedIdentifiers
+    .filter(({ kind }) => kind !== 'svc_id')
+    .map((each) => ({ ...each, owners: null, names: null }));
   store.apply(replayed(call, NOW_MS));
   expect(store.people).toEqual([]);
 });
@@ -227,12 +231,14 @@ it.each(WAYS)(
   },
 );
 
-it('of two deletions of a name the kinds of the last owner count', () => {
+it('of two deletions of a name, the owner at the time of the late call counts', () => {
   store.apply(identify('id:1', { email: 'a@example.com' }), remove('id:1'));
   store.apply(identify('email:a@example.com'));
   store.apply({ ...remove('email:a@example.com'), receivedAtMs: DELETED_AT_MS });
-  store.apply(replayed(identify('id:2', { email: 'a@example.com' }), NOW_MS - 1));
+  store.apply(replayed(identify('id:2', { email: 'a@example.com' }), NOW_MS));
   expect(store.people).toEqual([]);
+  store.apply(replayed(identify('id:3', { email: 'a@example.com' }), NOW_MS - 1));
+  expect(store.people).toMatchObject([{ id: '3', email: null }]);
 });
 
 it('a name that looks like the mark of another name is no mark', () => {
@@ -259,6 +265,62 @@ it.each(['email:b@example.com', 'anonymous_id:v'])(
   },
 );
 
+it('a late deletion leaves a person who was made after it was received', () => {
+  store.apply(identify('id:1'), { ...identify('id:2'), receivedAtMs: NOW_MS + 2 });
+  store.apply(replayed(remove('id:1'), NOW_MS + 1), replayed(remove('id:2'), NOW_MS + 1));
+  expect(store.people).toMatchObject([{ id: '2' }]);
+});
+
+it('a late deletion of a deleted person leaves the present owner of the name', () => {
+  store.apply(identify('id:1'));
+  store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
+  store.apply(identify('id:1'));
+  store.apply(replayed(remove('id:1'), NOW_MS + 1));
+  expect(store.people).toMatchObject([{ id: '1' }]);
+  store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS + 1 });
+  store.apply(replayed(track('id:1', 'seen'), NOW_MS + 2));
+  expect(store.people).toEqual([]);
+});
+
+it.each([
+  ['id:1', 'id:2'],
+  ['id:2', 'id:1'],
+])('a late merge of a deleted person and a present one leaves the present one: %s', (to, from) => {
+  store.apply(identify('id:1', { plan: 'old' }), identify('id:2'));
+  store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
+  store.apply(replayed(merge(to, from), NOW_MS + 1));
+  expect(store.people).toMatchObject([{ id: '2', attributes: {} }]);
+  expect(store.identifiers).toHaveLength(1);
+});
+
+it('a visitor whom a late call gives to a deleted person keeps later data for another person', () => {
+  store.apply(identify('id:1'), identify('anonymous_id:v', { early: true }));
+  store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
+  store.apply({ ...identify('anonymous_id:v', { later: true }), receivedAtMs: DELETED_AT_MS + 1 });
+  store.apply(replayed(identify('id:1', { anonymous_id: 'v' }), NOW_MS + 1));
+  store.apply({ ...identify('id:2', { anonymous_id: 'v' }), receivedAtMs: DELETED_AT_MS + 2 });
+  expect(store.people).toMatchObject([{ id: '2', attributes: { later: true } }]);
+  expect(Object.keys(store.people[0]?.attributes ?? {})).toEqual(['later']);
+});
+
+it('a name that a late call under the svc_id of a deleted person gives them makes no person', () => {
+  store.apply(identify('id:1'));
+  store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
+  const who = `svc_id:${svcId(1)}`;
+  store.apply(replayed(identify(who, { email: 'b@example.com' }), NOW_MS + 1));
+  store.apply(replayed(track('email:b@example.com', 'seen'), NOW_MS + 2));
+  expect(store.people).toEqual([]);
+});
+
+it('a metric of a message to a deleted person is reported without the person', () => {
+  store.apply(identify('email:a@example.com'));
+  store.apply({ ...remove('email:a@example.com'), receivedAtMs: DELETED_AT_MS });
+  const { reports } = store.apply(
+    replayed(metric('m', 'sent', { recipient: 'a@example.com' }), NOW_MS + 1),
+  );
+  expect(reports).toMatchObject([{ eventType: 'email_sent', data: { customer_id: '' } }]);
+});
+
 it('a call that did not wait comes after the deletion, with any clock of its intake', () => {
   store.apply(identify('id:1'));
   store.apply({ ...remove('id:1'), receivedAtMs: DELETED_AT_MS });
@@ -268,7 +330,7 @@ it('a call that did not wait comes after the deletion, with any clock of its int
 
 it('a person who is made and deleted twice in one commit batch is remembered once', () => {
   const changes = store.apply(identify('id:1'), remove('id:1'), identify('id:1'), remove('id:1'));
-  expect(changes.deletedIdentifiers.map(({ kind }) => kind)).toEqual(['id', 'id with id']);
+  expect(changes.deletedIdentifiers.map(({ kind }) => kind)).toEqual(['svc_id', 'id', 'svc_id']);
 });
 
 it('a deleted name without a person is remembered in one row', () => {

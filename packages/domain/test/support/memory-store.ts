@@ -108,9 +108,13 @@ export class MemoryStore {
       ...needs.people.map((key) => key.personId),
     ]);
     releasing.delete(null);
-    const identifiers = needs.releasesIdentifiers
-      ? this.identifiers.filter((row) => wanted.has(textOf(row)) || releasing.has(row.personId))
-      : named;
+    const bySvcId = new Set(needs.people.map((key) => key.personId));
+    const identifiers = this.identifiers.filter(
+      (row) =>
+        wanted.has(textOf(row)) ||
+        (needs.releasesIdentifiers && releasing.has(row.personId)) ||
+        (row.suppressed && row.personId !== null && bySvcId.has(row.personId)),
+    );
     const visitors = this.visitors.filter((row) =>
       wanted.has(identifierText(row.environmentId, 'anonymous_id', row.anonymousId)),
     );
@@ -227,12 +231,14 @@ export class MemoryStore {
       changes.visitors,
       (row) => `${row.environmentId} ${row.anonymousId}`,
     );
-    for (const { anonymousId, personId, sinceMs, processedAtMs } of changes.attachments) {
+    for (const attachment of changes.attachments) {
+      const { anonymousId, personId, sinceMs, untilMs, processedAtMs } = attachment;
       this.events = this.events.map((row) =>
         row.anonymousId === anonymousId &&
         row.personId === null &&
         row.occurredAtMs >= sinceMs &&
-        row.receivedAtMs >= sinceMs
+        row.receivedAtMs >= sinceMs &&
+        (untilMs === null || row.receivedAtMs < untilMs)
           ? { ...row, personId, processedAtMs }
           : row,
       );

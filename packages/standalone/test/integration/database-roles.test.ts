@@ -12,12 +12,8 @@ import {
 } from '@sluice/database/maintenance/delivery-retention';
 import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
 import { dropOldVisitors } from '@sluice/database/people/visitors';
-import {
-  DATABASE_ROLES,
-  grantDatabaseRoles,
-  makeServiceLogins,
-  type DatabaseRole,
-} from '@sluice/database/schema/database-roles';
+import { grantDatabaseRoles, makeServiceLogins } from '@sluice/database/schema/database-roles';
+import { DATABASE_ROLES, type DatabaseRole } from '@sluice/database/schema/role-grants';
 import { pretendCitus } from '@sluice/database/testing/pretend-citus';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';

@@ -125,7 +125,7 @@ export async function loadState(
       changesRelationships ? listRelationshipsOf(transaction, others, objects) : [],
       listDevicesOf(transaction, whole, 'all'),
       listDevicesOf(transaction, others, deviceTokens),
-      needs.hasReplayed ? listDeletedIdentifiers(transaction, needs.identifiers) : [],
+      needs.hasReplayed ? listDeletedIdentifiers(transaction, needs.identifiers, needs.people) : [],
       newestPlaces(transaction, needs, waitingVisitorsOf),
       listSegmentMembersOf(transaction, whole),
     ]);

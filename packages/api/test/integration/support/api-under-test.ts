@@ -1,4 +1,7 @@
-/** The API over a real, empty database, with a test clock. The database has two workspaces of two accounts. */
+/**
+ * The API over a real, empty database, with a test clock. The database has two workspaces of two accounts. The API has the
+ * rights of its role alone, and a test has all.
+ */
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import {
   createStripeProvider,
@@ -75,7 +78,7 @@ export async function startApi(
     refusedPerMinuteMax = Infinity,
   }: ApiOptions = {},
 ) {
-  const { database, url: databaseUrl } = await createTestDatabase(timeZone);
+  const { database, openAs, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
   const wokenPurchases: PurchaseKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
@@ -96,7 +99,7 @@ export async function startApi(
     } as never,
   });
   const effects: ApiEffects = {
-    database: (await openDatabase?.(databaseUrl)) ?? database,
+    database: (await openDatabase?.(databaseUrl)) ?? openAs('sluice_api'),
     logger: fastify().log,
     now: () => clock.nowMs - clock.setBackMs,
     monotonicNow: () => clock.nowMs,
@@ -298,12 +301,15 @@ export async function insertKey(
   environmentId: number,
   kind: 'app' | 'track' | 'pipelines',
   key: string,
+  given: { readonly isReadOnly?: boolean; readonly ipAllowlist?: readonly string[] } = {},
 ): Promise<void> {
+  const { isReadOnly = false, ipAllowlist = [] } = given;
   const hash = hashSecret(key);
   await sql`
-    insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
+    insert into api_credentials
+      (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint, is_read_only, ip_allowlist)
     select account_id, environment_id, ${kind}, 'test', ${kind === 'track' ? 'site' : null}::text, ${hash}::bytea,
-           ${key.slice(-4)}
+           ${key.slice(-4)}, ${isReadOnly}, ${ipAllowlist}::text[]
       from environments where environment_id = ${environmentId}`.execute(database);
 }
 

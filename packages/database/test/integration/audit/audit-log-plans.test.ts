@@ -34,7 +34,8 @@ beforeAll(async () => {
     insert into audit_logs
       (account_id, audit_log_id, occurred_at, actor_type, user_id, service_account_id, action, object_type, object_id,
        session_id, ip_addr, changes, previous_hash, hash)
-    select a, n, timestamptz '2026-01-01Z' + n * interval '1 minute', 'user',
+    select a, n, timestamptz '2026-01-01Z' + n * interval '1 minute',
+           case when n % 10000 = 82 then 'portal' when n % 2 = 0 then 'service_account' else 'user' end,
            case when n % 10000 = 77 then 9999 else a * 1000 + 1 + n % 500 end,
            case when n % 10000 = 78 then 5 end, 'updated',
            case when n % 10000 = 79 then 'account' else 'reporting_webhook' end, (n % 2000)::text,
@@ -56,6 +57,9 @@ test.each<[string, AuditLogFilter]>([
   ['a session with few', { sessionId: 6 }],
   ['a session with many', { sessionId: 2 }],
   ['a session with none', { sessionId: 7 }],
+  ['a kind of actor that is rare', { actorType: 'portal' }],
+  ['a kind of actor that is common', { actorType: 'user' }],
+  ['a kind of actor that is not there', { actorType: 'system' }],
   ['addresses that are rare', { ipAddrPrefix: '192.0' }],
   ['addresses that are common', { ipAddrPrefix: '10.' }],
   ['addresses that nobody has', { ipAddrPrefix: '10.0.1%' }],
