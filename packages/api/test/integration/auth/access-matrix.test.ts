@@ -12,7 +12,7 @@ import {
   type AccountInPath,
   type Credential,
 } from '../support/access-credentials.ts';
-import { OPENERS, ROUTES_BY_OPENER, type Opener } from '../support/access-table.ts';
+import { OPENERS, READS, ROUTES_BY_OPENER, type Opener } from '../support/access-table.ts';
 import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
 
 /** As Fastify was given it; `url` is `/v1/customers/:identifier/attributes`. */
@@ -68,13 +68,18 @@ function expectedOf(opener: Opener, { method, url }: Route, credential: Credenti
   if (opener === 'anybody') return LET_IN;
   // A test calls as no page does: a read is answered to all, and a write is refused.
   if (opener === 'page') return method === 'GET' || method === 'HEAD' ? LET_IN : 'forbidden';
-  if (opener === 'app_key') return opens === 'app_key' ? LET_IN : 'unauthorized';
-  if (opens === undefined || opens === 'app_key') return 'unauthorized';
+  const isRead = method === 'GET' || method === 'HEAD' || READS.has(`${method} ${url}`);
+  if (opener === 'app_key') {
+    if (opens?.of !== 'workspace') return 'unauthorized';
+    if (opens.isElsewhere) return 'ip_not_allowed';
+    return opens.isReadOnly && !isRead ? 'read_only' : LET_IN;
+  }
+  if (opens === undefined || opens.of === 'workspace') return 'unauthorized';
   if (url.includes(':account_id') && account !== opens.of) return 'not_found';
   // A caller with a token is a program; the refusal of calls for users follows once the body is read.
   const least = opener === 'session' ? 'member' : opener;
   if (opens.isElsewhere) return 'ip_not_allowed';
-  if (opens.isReadOnly && method !== 'GET' && method !== 'HEAD') return 'read_only';
+  if (opens.isReadOnly && !isRead) return 'read_only';
   if (least === 'usage:write' || least === 'partners:write' || least === 'fleet:read')
     return opens.scopes.includes(least) ? LET_IN : 'forbidden';
   return includesRole(opens.role, least) ? LET_IN : 'forbidden';
@@ -131,6 +136,21 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test('keys that may only read or are bound to a network are judged on every route of a workspace', () => {
+  const limited = credentials.flatMap(({ opens }) => (opens?.of === 'workspace' ? [opens] : []));
+  expect(limited).toEqual(
+    expect.arrayContaining([
+      { of: 'workspace', isReadOnly: true },
+      { of: 'workspace', isElsewhere: true },
+    ]),
+  );
+  const ofWorkspace = routes.filter((route) => OPENERS.get(nameOf(route)) === 'app_key');
+  const outcomes = ofWorkspace.map((route) =>
+    expectedOf('app_key', route, { name: '', opens: { of: 'workspace', isReadOnly: true } }),
+  );
+  expect(new Set(outcomes)).toEqual(new Set([LET_IN, 'read_only']));
+});
 
 test(
   'an unsupported method gets the same answer with every credential',

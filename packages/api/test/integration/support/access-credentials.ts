@@ -22,12 +22,19 @@ export interface TokenHolder {
   readonly isElsewhere?: boolean;
 }
 
+/** A key of one workspace. */
+export interface KeyHolder {
+  readonly of: 'workspace';
+  readonly isReadOnly?: boolean;
+  readonly isElsewhere?: boolean;
+}
+
 export interface Credential {
   readonly name: string;
   /** Absent: the header is not sent. */
   readonly authorization?: string;
   /** Absent: it is not in force. */
-  readonly opens?: 'app_key' | TokenHolder;
+  readonly opens?: KeyHolder | TokenHolder;
   /** A's account by default. */
   readonly in?: AccountInPath;
 }
@@ -41,6 +48,13 @@ export async function insertCredentials(
     await insertKey(database, a.environmentId, kind, `${kind}_key`);
   for (const key of ['app_key_expired', 'app_key_revoked'])
     await insertKey(database, a.environmentId, 'app', key);
+  const key = (name: string, limits: Parameters<typeof insertKey>[4]) =>
+    insertKey(database, a.environmentId, 'app', name, limits);
+  // A test calls from 127.0.0.1.
+  await key('app_key_reader', { isReadOnly: true });
+  await key('app_key_here', { ipAllowlist: ['192.0.2.0/24', '127.0.0.0/8'] });
+  await key('app_key_elsewhere', { ipAllowlist: ['192.0.2.0/24'] });
+  await key('app_key_elsewhere_reader', { isReadOnly: true, ipAllowlist: ['2001:db8::/32'] });
   const token = (name: string, given: Parameters<typeof insertToken>[3] = {}) =>
     insertToken(database, a.accountId, name, { scopes: [], ...given });
   await token('sa_live_admin');
@@ -72,6 +86,7 @@ export async function insertCredentials(
 
 const STAFF_SCOPES = ['partners:write', 'fleet:read'];
 const BOTH = ['usage:write', 'partners:write'];
+const KEY: KeyHolder = { of: 'workspace' };
 const ADMIN: TokenHolder = { of: 'a', role: 'account_admin', scopes: [] };
 const MEMBER: TokenHolder = { of: 'a', role: 'member', scopes: [] };
 const METER: TokenHolder = { ...MEMBER, scopes: ['usage:write'] };
@@ -91,8 +106,28 @@ const GIVEN: readonly Credential[] = [
   { name: 'an app key as Basic', authorization: basic('key_of_a:') },
   { name: 'an account token as Basic', authorization: basic('sa_live_admin:') },
   { name: 'what nobody has', authorization: 'Bearer sa_live_unknown' },
-  { name: 'an app key', authorization: 'Bearer key_of_a', opens: 'app_key' },
-  { name: "another workspace's app key", authorization: 'Bearer key_of_b', opens: 'app_key' },
+  { name: 'an app key', authorization: 'Bearer key_of_a', opens: KEY },
+  { name: "another workspace's app key", authorization: 'Bearer key_of_b', opens: KEY },
+  {
+    name: 'an app key that may only read',
+    authorization: 'Bearer app_key_reader',
+    opens: { ...KEY, isReadOnly: true },
+  },
+  { name: 'an app key of this network', authorization: 'Bearer app_key_here', opens: KEY },
+  {
+    name: 'an app key of another network',
+    authorization: 'Bearer app_key_elsewhere',
+    opens: { ...KEY, isElsewhere: true },
+  },
+  {
+    name: 'an app key of another network that may only read',
+    authorization: 'Bearer app_key_elsewhere_reader',
+    opens: { ...KEY, isElsewhere: true, isReadOnly: true },
+  },
+  {
+    name: 'an app key that may only read, as Basic',
+    authorization: basic('app_key_reader:'),
+  },
   { name: 'an app key that has expired', authorization: 'Bearer app_key_expired' },
   { name: 'an app key that is revoked', authorization: 'Bearer app_key_revoked' },
   { name: 'an app key of a deleted workspace', authorization: 'Bearer key_of_deleted' },

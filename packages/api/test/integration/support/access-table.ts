@@ -225,3 +225,10 @@ export const OPENERS: ReadonlyMap<string, Opener> = new Map(
     routes.map((route) => [route, opener as Opener] as const),
   ),
 );
+
+/** Reads with another method than GET. A credential that may only read opens them too. */
+export const READS: ReadonlySet<string> = new Set([
+  'POST /v1/objects',
+  'POST /v1/event_types/:name/check',
+  'DELETE /portal/session',
+]);
