@@ -1,11 +1,11 @@
 /**
  * `npm run fuzz -- [NAME…]`: tests readers of strangers' bytes with generated inputs. It ends with 1 at the first input
  * that breaks a promise, and prints it. Ten minutes each, or `--minutes N`, or `--runs N`; the same inputs for the same
- * `--seed` and runs.
+ * `--seed` and runs. A run begins with the inputs of `fuzzing/kept`; `--keep` writes the shortest there that reach as much.
  *
  * Each target is a file of `fuzzing/targets`: seeds, words of its format, and the promise for every input. An input
  * that reaches a new part of the code is kept, and later ones are made of it (`fuzzing/corpus.ts`,
- * `fuzzing/instrument.ts`).
+ * `fuzzing/features.ts`, `fuzzing/instrument.ts`).
  *
  * A small one of our own: Jazzer.js brings libFuzzer as a native program for each platform, for targets that chance and
  * the words of a format reach in seconds. A finding becomes a test of its package.
@@ -14,7 +14,9 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { Corpus } from './fuzzing/corpus.ts';
 import type { FuzzTarget } from './fuzzing/fuzz-target.ts';
-import { countReached, instrumentOnLoad, reached } from './fuzzing/instrument.ts';
+import { Features } from './fuzzing/features.ts';
+import { instrumentOnLoad, reached } from './fuzzing/instrument.ts';
+import { choose, readKept, writeKept } from './fuzzing/kept-inputs.ts';
 
 /** By name: the files whose parts are counted. */
 const TARGETS: Readonly<Record<string, readonly string[]>> = {
@@ -39,7 +41,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
     'intake/src/calls/read-body.ts',
   ],
 };
-const USAGE = `usage: npm run fuzz -- [${Object.keys(TARGETS).join('|')}]… [--minutes N] [--runs N] [--seed N]`;
+const USAGE = `usage: npm run fuzz -- [${Object.keys(TARGETS).join('|')}]… [--minutes N] [--runs N] [--seed N] [--keep]`;
 
 const { values, positionals } = readCommandLine();
 const names = positionals.length > 0 ? positionals : Object.keys(TARGETS);
@@ -54,6 +56,7 @@ function readCommandLine() {
         minutes: { type: 'string', default: '10' },
         runs: { type: 'string' },
         seed: { type: 'string', default: '1' },
+        keep: { type: 'boolean', default: false },
       },
     });
     if (parsed.positionals.every((name) => Object.hasOwn(TARGETS, name))) return parsed;
@@ -67,12 +70,13 @@ function readCommandLine() {
 async function fuzz(name: string): Promise<void> {
   const { target } = (await import(`./fuzzing/targets/${name}.ts`)) as { target: FuzzTarget };
   const random = seededRandom(Number(values.seed));
-  const corpus = new Corpus(target.seeds, target.words);
+  const seeds = [...target.seeds, ...readKept(name)];
+  const corpus = new Corpus(seeds, target.words);
   const runsMax = values.runs === undefined ? Infinity : Number(values.runs);
   const endsAtMs =
     values.runs === undefined ? performance.now() + Number(values.minutes) * 60_000 : Infinity;
   reached.fill(0);
-  let reachedCount = 0;
+  const features = new Features();
   let run = 0;
   for (; run < runsMax && performance.now() < endsAtMs; run++) {
     const input = corpus.inputAt(run, random);
@@ -85,11 +89,22 @@ async function fuzz(name: string): Promise<void> {
       );
       process.exit(1);
     }
-    const count = countReached();
-    if (count > reachedCount && run >= target.seeds.length) corpus.keep(input);
-    reachedCount = count;
+    if (features.note(target.counts) && run >= seeds.length) corpus.keep(input);
   }
+  const { inputs } = corpus;
   console.log(
-    `${name}: ${run} inputs, ${corpus.size} kept, ${reachedCount} parts reached, nothing broken`,
+    `${name}: ${run} inputs, ${inputs.length} kept, ${features.count} parts reached, nothing broken`,
   );
+  if (values.keep) writeKept(name, await fewest(target, inputs));
+}
+
+/** Of these inputs the shortest that together reach as much. */
+async function fewest(target: FuzzTarget, inputs: readonly Buffer[]): Promise<Buffer[]> {
+  const random = seededRandom(Number(values.seed));
+  reached.fill(0);
+  const features = new Features();
+  return choose(inputs, async (input) => {
+    await target.run(input, random);
+    return features.note(target.counts);
+  });
 }

@@ -19,8 +19,8 @@ export class Corpus {
     this.#words = words.map((word) => Buffer.from(word, 'latin1'));
   }
 
-  get size(): number {
-    return this.#inputs.length;
+  get inputs(): readonly Buffer[] {
+    return this.#inputs;
   }
 
   /** The first inputs are the seeds themselves. */

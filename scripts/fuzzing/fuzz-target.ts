@@ -5,6 +5,8 @@ export interface FuzzTarget {
   readonly seeds: readonly (string | Buffer)[];
   /** Of the format, one byte a character. */
   readonly words: readonly string[];
+  /** How often the last input reached each part of code that `instrument.ts` cannot count. */
+  readonly counts?: Uint8Array;
   /** Throws if the reader breaks a promise. @param random - for choices beside the input, such as the cuts. */
   run(input: Buffer, random: Random): void | Promise<void>;
 }

@@ -30,10 +30,14 @@ export function instrumentOnLoad(ends: readonly string[]): void {
   });
 }
 
-/** @returns the text, still TypeScript, with its flags. */
-export function instrument(path: string, text: string): string {
+const setNextFlag = (): string => `globalThis.reachedParts[${flagCount++ % REACHED_MAX}] = 1`;
+
+/**
+ * @param flag - makes the expression that notes the next part.
+ * @returns the text, still TypeScript or AssemblyScript, with its flags.
+ */
+export function instrument(path: string, text: string, flag: () => string = setNextFlag): string {
   const insertions: { at: number; text: string }[] = [];
-  const flag = (): string => `globalThis.reachedParts[${flagCount++ % REACHED_MAX}] = 1`;
   visit(parseTypeScript(path, text));
   return insertions
     .toSorted((one, other) => other.at - one.at)
@@ -55,10 +59,11 @@ export function instrument(path: string, text: string): string {
       begin(nodeAt(node, 'consequent'));
       begin(nodeAt(node, 'alternate'));
     }
+    if (node.type === 'WhileStatement' || node.type === 'ForStatement') begin(nodeAt(node, 'body'));
     for (const { child } of childrenOf(node)) if (!child.type.startsWith('TSType')) visit(child);
   }
 
-  /** Of the branch of an `if` without braces. */
+  /** Of the branch of an `if`, or the body of a loop, without braces. */
   function begin(branch: SyntaxNode | undefined): void {
     if (!branch || branch.type === 'BlockStatement' || branch.type === 'IfStatement') return;
     insertions.push({ at: branch.start, text: `{ ${flag()}; ` }, { at: branch.end, text: ' }' });

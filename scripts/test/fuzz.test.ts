@@ -4,8 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
+import { FastTrackParser } from '@sluice/intake/commit/fast-track-parser';
 import { Corpus } from '../fuzzing/corpus.ts';
+import { Features } from '../fuzzing/features.ts';
 import { instrument } from '../fuzzing/instrument.ts';
+import { compileInstrumented } from '../fuzzing/instrumented-assembly.ts';
+import { choose, readKept } from '../fuzzing/kept-inputs.ts';
 
 const SCRIPTS = fileURLToPath(new URL('..', import.meta.url));
 
@@ -72,4 +76,44 @@ test('inputs are made of seeds and words, and the same for the same seed', () =>
   expect(inputs(1)).not.toEqual(inputs(2));
   expect(inputs(1).slice(0, 2)).toEqual(['abc', 'def']);
   expect(inputs(1).some((input) => input.includes('WORD'))).toBe(true);
+});
+
+test('an input that takes another way through the WebAssembly parser is new, also if it is declined', async () => {
+  const { module, countersIn } = await compileInstrumented();
+  const parser = new FastTrackParser(module);
+  const features = new Features();
+  const isNew = (properties: string): boolean => {
+    const call = `{"userId":"u","event":"e","properties":${properties}}`;
+    parser.parse(Buffer.from(call), false, 1, 0);
+    return features.note(countersIn(parser.memory));
+  };
+  expect(isNew('{"a":1}')).toBe(true);
+  expect(isNew('{"b":2}')).toBe(false);
+  // The parser declines each of these at another place.
+  for (const declined of ['{"a":tru}', '{"a":"\\x"}', '{"a":00}', '{"a":"\xff'])
+    expect({ declined, isNew: isNew(declined) }).toEqual({ declined, isNew: true });
+  expect(isNew('{"a":[[[[1]]]]}')).toBe(true);
+});
+
+test('the kept inputs are the shortest that together show as much', async () => {
+  const seen = new Set<string>();
+  const showsNew = async (input: Buffer): Promise<boolean> => {
+    const before = seen.size;
+    for (const letter of input.toString()) seen.add(letter);
+    return seen.size > before;
+  };
+  const chosen = await choose(
+    ['abcd', 'ab', 'b', 'cab'].map((text) => Buffer.from(text)),
+    showsNew,
+  );
+  expect(chosen.map(String)).toEqual(['b', 'ab', 'cab', 'abcd']);
+  const long = ['a', 'b', 'c'].map((letter) => Buffer.alloc(10_000, letter));
+  seen.clear();
+  expect(await choose(long, showsNew)).toHaveLength(1);
+});
+
+test.each(Object.keys(INPUT_COUNTS))('%s has kept inputs, which are not many', (name) => {
+  const kept = readKept(name);
+  expect(kept.length).toBeGreaterThan(3);
+  expect(kept.reduce((sum, input) => sum + input.length, 0)).toBeLessThanOrEqual(16_384);
 });

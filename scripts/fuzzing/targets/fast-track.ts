@@ -1,6 +1,6 @@
 /**
  * The WebAssembly parser of simple calls beside the plain one: both read each call alike that the first does not
- * decline.
+ * decline. The ways through the WebAssembly guide the inputs (`instrumented-assembly.ts`).
  */
 import { deepEqual, equal } from 'node:assert/strict';
 import { unpackOperation, type QueuedOperation } from '@sluice/domain/operations/packed-event';
@@ -10,6 +10,7 @@ import { routes } from '@sluice/intake/calls/calls';
 import { readBody } from '@sluice/intake/calls/read-body';
 import { FastTrackParser } from '@sluice/intake/commit/fast-track-parser';
 import type { FuzzTarget } from '../fuzz-target.ts';
+import { compileInstrumented } from '../instrumented-assembly.ts';
 
 const AT_MS = Date.UTC(2026, 10, 20);
 const ENVIRONMENT_ID = 3;
@@ -19,6 +20,9 @@ const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const MADE = 'made';
 
 const parser = new FastTrackParser();
+/** The same source with counters, which show the way of an input. */
+const assembly = await compileInstrumented();
+const guide = new FastTrackParser(assembly.module);
 const CALL = {
   userId: 'user-1',
   event: 'Order Placed',
@@ -56,6 +60,7 @@ function read(bytes: Uint8Array, isBatch: boolean) {
 
 /** @public `scripts/fuzz.ts` imports it by the file's name. */
 export const target: FuzzTarget = {
+  counts: assembly.countersIn(guide.memory),
   seeds: [
     JSON.stringify(CALL),
     JSON.stringify({
@@ -103,7 +108,9 @@ export const target: FuzzTarget = {
   run(input) {
     const isBatch = input.includes('"batch"');
     const bytes = new Uint8Array(input);
+    const guided = guide.parse(bytes, isBatch, ENVIRONMENT_ID, AT_MS);
     const fast = parser.parse(bytes, isBatch, ENVIRONMENT_ID, AT_MS);
+    equal(fast?.count, guided?.count);
     if (fast === undefined) return;
     const operations = Array.from({ length: fast.count }, (_, index) => {
       const text = fast.memory.toString('utf8', fast.startOf(index), fast.endOf(index));

@@ -95,8 +95,9 @@ export class FastTrackParser implements ParsedOperations {
    */
   readonly #newId = createIdGenerator(() => this.#idAtMs);
 
-  constructor() {
-    const instance = new WebAssembly.Instance(compiled, {});
+  /** @param module - compiled from the same source. Absent: the one beside it. */
+  constructor(module: object = compiled) {
+    const instance = new WebAssembly.Instance(module, {});
     this.#exports = instance.exports as Exports;
     const { memory, input, results } = this.#exports;
     this.memory = Buffer.from(memory.buffer);
