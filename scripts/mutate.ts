@@ -5,12 +5,12 @@
  *     npm run mutate -- credit-ledger                    # every mutant of the file
  *     npm run mutate -- lane-lease --count 30 --seed 7   # 30 of them, the same for the same seed
  *     npm run mutate -- credits --line 272               # mutants that begin in one line
+ *     npm run mutate -- --all --seed 7                   # 30 of each guarded file, all of the pure ones, in an hour
  *
  * No file of the checkout is written (`mutation/active-mutant.mjs`); `mutation/mutants.ts` makes the mutants. Equivalent
- * ones are in `mutation/equivalent-mutants.json` with the reason, and are not run. A runner of our own: to Stryker a template
- * is one string, so it changes no condition of an `sql` template, which has most of the rules of `database`. This one changes
- * the text that Vitest or Node is about to load, in the processes that tests start too, and uses the parser that
- * knip has already.
+ * ones are in `mutation/equivalent-mutants.json` with the reason, and are not run. Stryker changes no condition of an `sql`
+ * template, to it one string, and most rules of `database` are there. This runner changes the text that Vitest or Node is
+ * about to load, in the processes that tests start too. It uses knip's parser.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -23,12 +23,17 @@ import {
   isKeptAsEquivalent,
   readEquivalentMutants,
 } from './mutation/equivalent-mutants.ts';
+import { GUARDED_FILES } from './mutation/guarded-files.ts';
 import { openMutantRuns, type MutantRuns } from './mutation/mutant-runs.ts';
 import { mutantsOf, mutate, type Mutant } from './mutation/mutants.ts';
 import { nearestTests } from './mutation/nearest-tests.ts';
+import { commitOf, tableOf, type FileRun } from './mutation/run-table.ts';
 
-const USAGE = `usage: npm run mutate -- FILE… [--count N] [--seed N] [--line N] [--tests FILE]… [--tests-max N] [--list]
-FILE: a path, or the end of one that only one file has, as credit-ledger`;
+const USAGE = `usage: npm run mutate -- [FILE…] [--all] [--count N] [--seed N] [--minutes N] [--line N] [--tests FILE]… [--tests-max N] [--list]
+FILE is a path, or the end of one that only one file has, as credit-ledger
+--all takes the files of scripts/mutation/guarded-files.ts, 30 mutants of each impure one, for 60 minutes at most`;
+/** Of `--all`. */
+const ALL = { count: 30, minutes: 60 };
 
 /** Beyond this a test's own limits have not ended it. */
 const TIMEOUT = { baseMs: 60_000, factor: 4 };
@@ -47,24 +52,40 @@ const equivalentMutants = readEquivalentMutants(
 const graph = readImportGraph(root, values.in === undefined ? ['packages', 'scripts'] : ['.']).map(
   ({ path, imports }) => ({ path: path.replace(/^\.\//, ''), imports }),
 );
-const paths = positionals.map(findFile);
+const wanted = values.all
+  ? GUARDED_FILES.map(({ path, isWhole }) => ({
+      path: findFile(path),
+      count: isWhole ? undefined : Number(values.count ?? ALL.count),
+    }))
+  : positionals.map((name) => ({
+      path: findFile(name),
+      count: values.count === undefined ? undefined : Number(values.count),
+    }));
+const minutesMax = Number(values.minutes ?? (values.all ? ALL.minutes : Infinity));
+const endsAtMs = performance.now() + minutesMax * 60_000;
 // Found by their own names: no file of a run may start a second one.
 process.env['CI'] ??= '1';
 const runs = values.list ? undefined : await openMutantRuns(root, config);
-let survivorCount = 0;
+const files: FileRun[] = [];
 try {
-  for (const path of paths) survivorCount += await mutateFile(path, runs);
+  for (const { path, count } of wanted) {
+    if (performance.now() > endsAtMs) console.log(`${path}: not run, the time is over`);
+    else files.push(await mutateFile(path, count, runs));
+  }
 } finally {
   await runs?.close();
 }
-process.exit(survivorCount > 0 ? 1 : 0);
+if (runs) console.log(tableOf(files, { seed: values.seed, commit: commitOf(root) }));
+process.exit(files.some(({ survivedCount }) => survivedCount > 0) ? 1 : 0);
 
 function readCommandLine() {
   try {
     const parsed = parseArgs({
       allowPositionals: true,
       options: {
+        all: { type: 'boolean', default: false },
         count: { type: 'string' },
+        minutes: { type: 'string' },
         seed: { type: 'string', default: '1' },
         line: { type: 'string', multiple: true },
         tests: { type: 'string', multiple: true },
@@ -73,7 +94,7 @@ function readCommandLine() {
         in: { type: 'string' },
       },
     });
-    if (parsed.positionals.length > 0) return parsed;
+    if (parsed.positionals.length > 0 !== parsed.values.all) return parsed;
     console.error(USAGE);
   } catch (error) {
     console.error(`${(error as Error).message}\n${USAGE}`);
@@ -100,19 +121,29 @@ function findFile(name: string): string {
   return process.exit(2);
 }
 
-/** @returns how many mutants survived. */
-async function mutateFile(path: string, mutantRuns: MutantRuns | undefined): Promise<number> {
+/** @param count - of mutants to choose. Undefined: all. */
+async function mutateFile(
+  path: string,
+  count: number | undefined,
+  mutantRuns: MutantRuns | undefined,
+): Promise<FileRun> {
   const text = readFileSync(join(root, path), 'utf8');
   const equivalents = equivalentMutants.filter(({ file }) => file === path);
-  const chosen = choose(mutantsOf(path, text), text);
+  const all = mutantsOf(path, text);
+  const chosen = choose(all, text, count);
   const mutants = chosen.filter(
     (mutant) => !isKeptAsEquivalent(changedLines(text, mutant), text, equivalents),
   );
   const tests = testsOf(path);
   console.log(`${path}: ${mutants.length} mutants, ${tests.join(' ')}`);
+  const outcome = {
+    path,
+    mutantCount: all.length,
+    equivalentCount: chosen.length - mutants.length,
+  };
   if (!mutantRuns) {
     for (const mutant of mutants) console.log(describe(path, text, mutant));
-    return 0;
+    return { ...outcome, triedCount: 0, killedCount: 0, survivedCount: 0 };
   }
   const startedAtMs = performance.now();
   const usual = await mutantRuns.run(undefined, tests.map(absolute), TIMEOUT.baseMs * 10);
@@ -120,8 +151,11 @@ async function mutateFile(path: string, mutantRuns: MutantRuns | undefined): Pro
     throw new Error(`the tests fail without a mutant: ${usual.failed?.path} ${usual.failed?.test}`);
   const timeoutMs = TIMEOUT.baseMs + TIMEOUT.factor * usual.durationMs;
   const killCounts = new Map(tests.map((test) => [test, 0]));
+  let tried = 0;
   let survivors = 0;
   for (const mutant of mutants) {
+    if (performance.now() > endsAtMs) break;
+    tried++;
     const killer = await killerOf(mutantRuns, path, mutate(text, mutant), killCounts, timeoutMs);
     if (killer === undefined) {
       survivors++;
@@ -130,22 +164,27 @@ async function mutateFile(path: string, mutantRuns: MutantRuns | undefined): Pro
   }
   const seconds = Math.round((performance.now() - startedAtMs) / 1000);
   console.log(
-    `${path}: ${mutants.length - survivors} killed, ${survivors} survived, ${chosen.length - mutants.length} equivalent, ${seconds} s`,
+    `${path}: ${tried - survivors} killed, ${survivors} survived, ${outcome.equivalentCount} equivalent, ${seconds} s`,
   );
-  return survivors;
+  return {
+    ...outcome,
+    triedCount: tried,
+    killedCount: tried - survivors,
+    survivedCount: survivors,
+  };
 }
 
-/** In the order of the text; with `--count` as many as that, by the seed. */
-function choose(mutants: readonly Mutant[], text: string): Mutant[] {
+/** In the order of the text; with a count as many as that, by the seed. */
+function choose(mutants: readonly Mutant[], text: string, count: number | undefined): Mutant[] {
   const lines = values.line?.map(Number);
-  const wanted = lines
+  const possible = lines
     ? mutants.filter((mutant) => lines.includes(changedLines(text, mutant).line))
     : mutants;
   const random = seededRandom(Number(values.seed));
-  const drawn = wanted.map((mutant) => ({ mutant, place: random() }));
+  const drawn = possible.map((mutant) => ({ mutant, place: random() }));
   return drawn
     .toSorted((one, other) => one.place - other.place)
-    .slice(0, values.count === undefined ? undefined : Number(values.count))
+    .slice(0, count)
     .map(({ mutant }) => mutant)
     .toSorted((one, other) => one.start - other.start);
 }
