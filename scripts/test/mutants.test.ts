@@ -1,11 +1,14 @@
 /** `npm run mutate`: its mutants, and its report of the ones that tests notice or miss. */
 import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { changedLines, isKeptAsEquivalent } from '../mutation/equivalent-mutants.ts';
+import { GUARDED_FILES } from '../mutation/guarded-files.ts';
 import { mutantsOf, mutate } from '../mutation/mutants.ts';
 import { nearestTests } from '../mutation/nearest-tests.ts';
+import { tableOf } from '../mutation/run-table.ts';
 
 const SCRIPTS = fileURLToPath(new URL('..', import.meta.url));
 
@@ -144,3 +147,12 @@ test(
     expect(stateOfTree()).toBe(before);
   },
 );
+
+test('the page of mutation runs has a row for each guarded file, in the form that a run prints', () => {
+  const page = readFileSync(`${SCRIPTS}/../docs/contributing/mutation-runs.md`, 'utf8');
+  const [head = ''] = tableOf([], { seed: '1', commit: 'a' }).split('\n');
+  expect(page).toContain(head);
+  const rows = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path]) => `packages/${path}`);
+  expect(rows.toSorted()).toEqual(GUARDED_FILES.map(({ path }) => path).toSorted());
+  for (const { path } of GUARDED_FILES) expect(existsSync(`${SCRIPTS}/../${path}`)).toBe(true);
+});

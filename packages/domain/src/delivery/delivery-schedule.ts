@@ -56,7 +56,10 @@ export interface FailedAttempt extends DeliveryFailure {
 }
 
 /** The state after one more failed attempt. */
-export function addFailure(state: RetryState, attempt: FailedAttempt): RetryState {
+export function addFailure(
+  state: RetryState,
+  attempt: FailedAttempt,
+): RetryState & { readonly firstAttemptAtMs: number } {
   const waitsListed = isListedFailure(attempt) && !state.hasWaitedListed;
   return {
     attempts: state.attempts + 1,
@@ -105,7 +108,7 @@ export function judgeFailure(
   chance: number,
 ): FailureVerdict {
   const retry = addFailure(before, attempt);
-  const giveUpAtMs = (retry.firstAttemptAtMs ?? attempt.startedAtMs) + policy.giveUpAfterMs;
+  const giveUpAtMs = retry.firstAttemptAtMs + policy.giveUpAfterMs;
   if (endedAtMs >= giveUpAtMs) return { outcome: 'abandoned', retry };
   const isListedWait = retry.backoffSteps === before.backoffSteps;
   const waitMs = isListedWait

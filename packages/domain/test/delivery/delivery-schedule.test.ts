@@ -1,6 +1,7 @@
 import type { DeliveryFailure } from '@sluice/domain/delivery/delivery-failure';
 import {
   backoffMs,
+  GIVE_UP_AFTER_MS_DEFAULT,
   judgeFailure,
   longestWaitMs,
   NEVER_ATTEMPTED,
@@ -195,4 +196,13 @@ describe('giving up', () => {
       backoffSteps: 1,
     });
   });
+});
+
+test('by default a delivery is given up seven days after its first attempt', () => {
+  const usual = { ...policy, giveUpAfterMs: GIVE_UP_AFTER_MS_DEFAULT };
+  const tried: RetryState = { ...NEVER_ATTEMPTED, attempts: 5, firstAttemptAtMs: 0 };
+  const outcomeAt = (atMs: number) =>
+    judgeFailure(tried, { ...unavailable, startedAtMs: atMs }, atMs, usual, 0.5).outcome;
+  expect(outcomeAt(7 * DAY_MS - 1)).not.toBe('abandoned');
+  expect(outcomeAt(7 * DAY_MS)).toBe('abandoned');
 });
