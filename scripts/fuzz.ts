@@ -70,8 +70,9 @@ function readCommandLine() {
 async function fuzz(name: string): Promise<void> {
   const { target } = (await import(`./fuzzing/targets/${name}.ts`)) as { target: FuzzTarget };
   const random = seededRandom(Number(values.seed));
-  const seeds = [...target.seeds, ...readKept(name)];
-  const corpus = new Corpus(seeds, target.words);
+  const kept = readKept(name);
+  const corpus = new Corpus(target.seeds, target.words, kept);
+  const givenCount = target.seeds.length + kept.length;
   const runsMax = values.runs === undefined ? Infinity : Number(values.runs);
   const endsAtMs =
     values.runs === undefined ? performance.now() + Number(values.minutes) * 60_000 : Infinity;
@@ -89,7 +90,7 @@ async function fuzz(name: string): Promise<void> {
       );
       process.exit(1);
     }
-    if (features.note(target.counts) && run >= seeds.length) corpus.keep(input);
+    if (features.note(target.counts) && run >= givenCount) corpus.keep(input);
   }
   const { inputs } = corpus;
   console.log(

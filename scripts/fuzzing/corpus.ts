@@ -7,15 +7,28 @@ const SIZE_BYTES_MAX = 4_096;
 const CHANGES_MAX = 5;
 const INTERESTING = [0, 1, 9, 10, 13, 32, 34, 44, 58, 92, 127, 128, 192, 239, 254, 255] as const;
 
+/** Most kept inputs are faulty. A change of a faulty input seldom makes a valid one, so half of the changes begin with a seed. */
+const SEED_SHARE = 0.5;
+
 export class Corpus {
+  readonly #seeds: readonly Buffer[];
   readonly #inputs: Buffer[];
-  readonly #seedCount: number;
+  /** Given, and not made by a change. */
+  readonly #givenCount: number;
   readonly #words: readonly Buffer[];
 
-  /** @param words - of the format, which chance would take long to find. */
-  constructor(seeds: readonly (string | Buffer)[], words: readonly string[]) {
-    this.#inputs = seeds.map((seed) => Buffer.from(seed as string));
-    this.#seedCount = seeds.length;
+  /**
+   * @param words - of the format, which chance would take long to find.
+   * @param kept - by an earlier run.
+   */
+  constructor(
+    seeds: readonly (string | Buffer)[],
+    words: readonly string[],
+    kept: readonly Buffer[] = [],
+  ) {
+    this.#seeds = seeds.map((seed) => Buffer.from(seed as string));
+    this.#inputs = [...this.#seeds, ...kept];
+    this.#givenCount = this.#inputs.length;
     this.#words = words.map((word) => Buffer.from(word, 'latin1'));
   }
 
@@ -23,9 +36,9 @@ export class Corpus {
     return this.#inputs;
   }
 
-  /** The first inputs are the seeds themselves. */
+  /** The first inputs are the seeds and the kept ones themselves. */
   inputAt(run: number, random: Random): Buffer {
-    return run < this.#seedCount ? (this.#inputs[run] as Buffer) : this.#change(random);
+    return run < this.#givenCount ? (this.#inputs[run] as Buffer) : this.#change(random);
   }
 
   keep(input: Buffer): void {
@@ -33,7 +46,7 @@ export class Corpus {
   }
 
   #change(random: Random): Buffer {
-    let input = pick(random, this.#inputs);
+    let input = pick(random, random() < SEED_SHARE ? this.#seeds : this.#inputs);
     const changeCount = 1 + Math.floor(random() * CHANGES_MAX);
     for (let count = 0; count < changeCount; count++) input = this.#changeOnce(input, random);
     return input.subarray(0, SIZE_BYTES_MAX);

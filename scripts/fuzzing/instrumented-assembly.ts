@@ -30,7 +30,7 @@ export interface InstrumentedAssembly {
   /** For `FastTrackParser`. */
   readonly module: object;
   /** The counters in the memory of an instance. */
-  countersIn(memory: Buffer): Uint8Array;
+  readonly countersIn: (memory: Buffer) => Uint8Array;
 }
 
 /** @throws Error if it does not compile. */
@@ -41,13 +41,14 @@ export async function compileInstrumented(): Promise<InstrumentedAssembly> {
     return `reach(${partCount++})`;
   };
   const compiled: { bytes?: Uint8Array } = {};
-  const { error, stderr } = await asc.main(
+  const { error } = await asc.main(
     [
       'fast-track.ts',
       ...['--baseDir', FOLDER, '--outFile', 'fast-track.wasm', '--optimizeLevel', '1'],
       ...['--runtime', 'stub', '--noAssert', '--enable', 'simd'],
     ],
     {
+      stderr: process.stderr,
       async readFile(name) {
         if (name === 'counters.ts') return COUNTERS;
         const path = `${FOLDER}/${name}`;
@@ -60,7 +61,7 @@ export async function compileInstrumented(): Promise<InstrumentedAssembly> {
     },
   );
   if (error !== null || compiled.bytes === undefined)
-    throw new Error(`the instrumented assembly does not compile: ${stderr.toString()}`);
+    throw new Error(`the instrumented assembly does not compile: ${error?.message}`);
   const module = new WebAssembly.Module(compiled.bytes);
   const { counters } = new WebAssembly.Instance(module, {}).exports as {
     readonly counters: { readonly value: number };

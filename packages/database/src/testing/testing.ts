@@ -36,7 +36,7 @@ export interface TestDatabase {
    * Another pool, whose sessions have the rights of that role alone. Closed with `database`. On Citus it has all rights:
    * the nodes would be asked by the role, which cannot log in.
    */
-  openAs(role: DatabaseRole): Database;
+  readonly openAs: (role: DatabaseRole) => Database;
   /** Closes its pools and drops it now. Needed only to drop it before the file ends. */
   drop(): Promise<void>;
 }
