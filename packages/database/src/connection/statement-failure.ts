@@ -23,6 +23,9 @@ const VALUE_SQLSTATES: ReadonlySet<string> = new Set([
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
+/** Connection exceptions, but for a violation of the protocol, as which a proxy of Postgres reports its own faults. */
+const NODE_AWAY_SQLSTATE = /^08(?!P01)/;
+
 /** True if the same transaction, run again, sees the other one's result and succeeds. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
@@ -48,6 +51,14 @@ export function isDuplicate(error: unknown): boolean {
 /** True if a row like it is there already, by the unique index of this name. */
 export function isDuplicateOf(error: unknown, index: string): boolean {
   return isDuplicate(error) && (error as { constraint?: unknown }).constraint === index;
+}
+
+/**
+ * True if the database could not reach one of its nodes: the server that answers is there, the rows are not. A lost
+ * connection to that server itself has no SQLSTATE.
+ */
+export function isNodeAway(error: unknown): boolean {
+  return NODE_AWAY_SQLSTATE.test(sqlStateOf(error));
 }
 
 /** True if it is certain that a value is at fault and the statement is not: for another value it would succeed. */

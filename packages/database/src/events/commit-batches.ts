@@ -7,6 +7,7 @@ import { integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { takersOfIncoming } from '../delivery/incoming-subscriptions.ts';
 import type { LaneKey } from '../delivery/lanes.ts';
+import { refuseParts } from './commit-batch-parts.ts';
 import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts';
 
 /** A commit batch to claim. */
@@ -44,6 +45,7 @@ export interface ClaimedCommitBatches {
  *
  * @param environmentIds - workspaces of the operations, each once.
  * @param triesToKeepMergesOff - keeps merges off, if that needs no waiting.
+ * @throws AppliedInParts if a claimed one of them is applied workspace by workspace and not to its end.
  */
 export async function claimCommitBatches(
   transaction: DatabaseOrTransaction,
@@ -76,6 +78,13 @@ export async function claimCommitBatches(
     transaction,
   );
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
+  if (rows.length < claims.length) {
+    const ids = claims.map(({ envelopeId }) => envelopeId);
+    await refuseParts(
+      transaction,
+      ids.filter((id) => !numbers.has(id)),
+    );
+  }
   if (isOfOneShard && claims[0] && !numbers.has(claims[0].envelopeId)) {
     await releaseClaims(transaction, [...numbers.keys()]);
     numbers.clear();
@@ -85,18 +94,6 @@ export async function claimCommitBatches(
     keepsMergesOff: rows[0]?.keepsMergesOff === true,
     reportingIncoming: rows[0]?.reportingIncoming ?? [],
   };
-}
-
-/** The applied ones of the commit batches. By the primary key. */
-export async function listAppliedCommitBatches(
-  database: DatabaseOrTransaction,
-  envelopeIds: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ envelopeId: string }>`
-    select envelope_id as "envelopeId" from envelopes where envelope_id = any (${envelopeIds}::text[])`.execute(
-    database,
-  );
-  return new Set(rows.map(({ envelopeId }) => envelopeId));
 }
 
 /** Undoes claims of this transaction. By the primary key. */

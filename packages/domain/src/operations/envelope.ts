@@ -18,3 +18,15 @@ export interface CommitBatch {
    */
   readonly traceparent?: string;
 }
+
+/** Id of the part of a commit batch that is of one workspace, if the batch is applied workspace by workspace. */
+export const partIdOf = (id: string, environmentId: number): string => `${id}/${environmentId}`;
+
+/** Id that marks the end of a commit batch that is applied workspace by workspace. */
+export const endIdOf = (id: string): string => `${id}/`;
+
+/** Id of the commit batch of a part; of a whole one its own. */
+export function wholeIdOf(id: string): string {
+  const end = id.indexOf('/');
+  return end === -1 ? id : id.slice(0, end);
+}

@@ -85,6 +85,11 @@ export class PendingBatches {
     return this.#readBatches(batches);
   }
 
+  /** As `read`, for batches that are about to be applied. */
+  readToApply(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
+    return this.read(batches);
+  }
+
   /**
    * Forgets batches that this process has known for a while and that are no longer queued: applied by a worker of an
    * older version, which keeps no log.
@@ -111,3 +116,20 @@ export class PendingBatches {
     return this.#index.remove(batches);
   }
 }
+
+/** The questions that applying asks, about whole batches or about the parts of one workspace. */
+export type PendingView = Pick<
+  PendingBatches,
+  | 'find'
+  | 'hasEarlier'
+  | 'hasEarlierOrdered'
+  | 'earlier'
+  | 'isPending'
+  | 'forget'
+  | 'watchForgotten'
+  | 'changed'
+  | 'read'
+  | 'readToApply'
+  | 'removeApplied'
+  | 'remove'
+>;

@@ -17,6 +17,14 @@ import type { Logger } from '../process/logger.ts';
 import type { WaitingCommitBatches } from './queue-waiting.ts';
 import { within } from '../process/within.ts';
 
+/** All batches behind the one in progress. For a processor that applies parts of them while that one waits. */
+export interface FurtherBatches {
+  /** As `WaitingCommitBatches.list`. @throws Error of the broker. */
+  listFurther(count: number, skipped: number): Promise<readonly CommitBatch[]>;
+  /** The batches are applied. If the broker refuses, a worker finds them applied. */
+  removeFurther(envelopeIds: readonly string[]): Promise<void>;
+}
+
 export interface ShardBehindOptions {
   readonly waiting: WaitingCommitBatches;
   /** Milliseconds. */
@@ -33,7 +41,7 @@ const DEADLINE_MS = 1_000;
 /** How recently the last one must have ended: after a longer pause there is no backlog. */
 const BUSY_WITHIN_MS = 50;
 
-export class ShardBehind {
+export class ShardBehind implements FurtherBatches {
   readonly #options: ShardBehindOptions;
   #commitBatches: CommitBatch[] = [];
   #count = COUNT_MIN;
@@ -78,8 +86,16 @@ export class ShardBehind {
   async remove(count: number): Promise<void> {
     const applied = this.#commitBatches.slice(0, count);
     this.#commitBatches = [];
-    if (applied.length === 0) return;
-    const removed = this.#options.waiting.remove(applied.map(({ id }) => id));
+    await this.removeFurther(applied.map(({ id }) => id));
+  }
+
+  listFurther(count: number, skipped: number): Promise<readonly CommitBatch[]> {
+    return within(DEADLINE_MS, this.#options.waiting.list(count, skipped));
+  }
+
+  async removeFurther(envelopeIds: readonly string[]): Promise<void> {
+    if (envelopeIds.length === 0) return;
+    const removed = this.#options.waiting.remove(envelopeIds);
     await within(DEADLINE_MS, removed).catch((error: unknown) => {
       this.#options.logger.warn(
         { error },

@@ -8,7 +8,7 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { WaitingError, type Job } from 'bullmq';
 import type { Logger } from '../process/logger.ts';
 import type { FailingTries } from '../process/failing-tries.ts';
-import type { ShardBehind } from './queue-behind.ts';
+import type { FurtherBatches, ShardBehind } from './queue-behind.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import type { Trying } from './watched-queue.ts';
 import { within } from '../process/within.ts';
@@ -21,13 +21,22 @@ export type JobOutcome =
   /** `behind`: so many of the commit batches behind this one are done with it. */
   | { readonly outcome: 'done'; readonly behind?: number }
   /** Not now: again after `afterMs`, before any later commit batch of the shard. */
-  | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string };
+  | {
+      readonly outcome: 'retry';
+      readonly afterMs: number;
+      readonly reason: string;
+      /** Operations of it, or of batches behind it, were applied. */
+      readonly isProgress?: boolean;
+      /** It waits for the end of this error, without progress. */
+      readonly failure?: unknown;
+    };
 
 /** Called for one commit batch a shard at a time, in order. A throw counts as `retry`. */
 export type ProcessCommitBatch = (
   commitBatch: CommitBatch,
   readBehind: () => Promise<readonly CommitBatch[]>,
   pending: PendingBatches,
+  further?: FurtherBatches,
 ) => Promise<JobOutcome>;
 
 export interface ShardJobOptions {
@@ -50,21 +59,23 @@ export async function runShardJob(
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     trying.begin();
-    const outcome = await processCommitBatch(job.data, () => behind.read(job.data), pending).catch(
-      (error: unknown): JobOutcome => {
-        failing.failed(error);
-        logger.error(
-          { error, envelopeId: job.id, attempt },
-          'a commit batch failed; the worker tries it again',
-        );
-        return {
-          outcome: 'retry',
-          afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX),
-          reason: 'error',
-        };
-      },
-    );
+    const outcome = await processCommitBatch(
+      job.data,
+      () => behind.read(job.data),
+      pending,
+      behind,
+    ).catch((error: unknown): JobOutcome => {
+      logger.error(
+        { error, envelopeId: job.id, attempt },
+        'a commit batch failed; the worker tries it again',
+      );
+      const afterMs = Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX);
+      return { outcome: 'retry', afterMs, reason: 'error', failure: error };
+    });
     trying.end();
+    if (outcome.outcome === 'retry' && outcome.failure !== undefined)
+      failing.failed(outcome.failure);
+    if (outcome.outcome === 'retry' && outcome.isProgress) failing.succeeded();
     if (outcome.outcome === 'done') {
       failing.succeeded();
       return behind.remove(outcome.behind ?? 0);

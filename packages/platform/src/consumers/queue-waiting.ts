@@ -14,8 +14,8 @@ import type pg from 'pg';
 import type { RedisClient } from '../redis/redis-client.ts';
 
 export interface WaitingCommitBatches {
-  /** The next `count` that wait, in the order in which they will be taken. */
-  list(count: number): Promise<readonly CommitBatch[]>;
+  /** The next `count` that wait, behind the first `skipped`, in the order in which they will be taken. */
+  list(count: number, skipped?: number): Promise<readonly CommitBatch[]>;
   /** Removes the ones that still wait. */
   remove(envelopeIds: readonly string[]): Promise<unknown>;
 }
@@ -42,8 +42,8 @@ export function redisWaiting(
   keyOf: (part: string) => string,
 ): WaitingCommitBatches {
   return {
-    async list(count) {
-      const ids = await redis.lrange(keyOf('wait'), -count, -1);
+    async list(count, skipped = 0) {
+      const ids = await redis.lrange(keyOf('wait'), -count - skipped, -1 - skipped);
       if (ids.length === 0) return [];
       const reads = redis.pipeline();
       for (const id of ids.toReversed()) reads.hget(keyOf(id), 'data');
@@ -64,10 +64,10 @@ export function redisWaiting(
 /** By the index by which BullMQ takes them, and by the primary key. BullMQ's own reading gives the last ones of a queue that has more. */
 export function postgresWaiting(pool: pg.Pool, name: string): WaitingCommitBatches {
   return {
-    async list(count) {
+    async list(count, skipped = 0) {
       const { rows } = await pool.query<{ data: CommitBatch }>(
-        `select data from job where queue = $1 and state = 'waiting' order by priority, seq limit $2`,
-        [name, count],
+        `select data from job where queue = $1 and state = 'waiting' order by priority, seq limit $2 offset $3`,
+        [name, count, skipped],
       );
       return rows.map(({ data }) => data);
     },

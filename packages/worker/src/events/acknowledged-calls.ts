@@ -13,6 +13,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
+import { listAppliedCommitBatches } from '@sluice/database/events/commit-batch-parts';
+import { partIdOf } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
@@ -61,8 +63,9 @@ export async function waitForAcknowledged(
     await sleep(LOOK_INTERVAL_MS);
   }
   const lastPlace = await pending.lastPlace();
+  const partly = new Set<string>();
   for (;;) {
-    const found = await findAcknowledged(database, pending, operations, lastPlace);
+    const found = await findAcknowledged(database, pending, operations, lastPlace, partly);
     let { waiting } = found;
     // Looked up again after each wait: an applied call may have given one of the people another identifier, by which a call
     // behind it names them.
@@ -71,7 +74,7 @@ export async function waitForAcknowledged(
     while (waiting.length > 0) {
       const leftMs = Math.max(0, renewAtMs - performance.now());
       await waitUntilApplied(database, pending, waiting, leftMs);
-      waiting = waiting.filter((batch) => pending.isPending(batch));
+      waiting = await leftOf(database, pending, waiting, operations);
       if (waiting.length > 0 && !(await mayGoOn())) return false;
     }
   }
@@ -80,6 +83,8 @@ export async function waitForAcknowledged(
 /**
  * Finds the batches up to a place that name the people of the operations, by the names that the people have now.
  *
+ * @param partly - gets the ids of batches that are known to be applied for the workspaces of the operations: another
+ *   workspace may wait in them.
  * @returns the batches that may not be applied yet. `isOld`: one of them was applied during the look-up, so the people may
  * have other names by now.
  */
@@ -88,15 +93,37 @@ async function findAcknowledged(
   pending: PendingBatches,
   operations: readonly Operation[],
   lastPlace: number,
+  partly: Set<string>,
 ): Promise<{ readonly waiting: readonly PendingBatch[]; readonly isOld: boolean }> {
   const forgotten = pending.watchForgotten();
   try {
     const keys = await keysOfOwners(database, operations);
-    const isOld = forgotten.batches.some(
+    const named = [...pending.naming(keys, lastPlace)];
+    const waiting = await leftOf(database, pending, named, operations);
+    const newlyApplied = named.filter((batch) => !waiting.includes(batch) && !partly.has(batch.id));
+    for (const { id } of newlyApplied) partly.add(id);
+    const isForgotten = forgotten.batches.some(
       (batch) => batch.place <= lastPlace && batch.keys.some((key) => keys.has(key | 0)),
     );
-    return { waiting: [...pending.naming(keys, lastPlace)], isOld };
+    return { waiting, isOld: isForgotten || newlyApplied.length > 0 };
   } finally {
     forgotten.end();
   }
+}
+
+/** Without the batches whose parts of the operations' workspaces are applied (`apart/apply-apart.ts`). */
+async function leftOf(
+  database: Database,
+  pending: PendingBatches,
+  batches: readonly PendingBatch[],
+  operations: readonly Operation[],
+): Promise<readonly PendingBatch[]> {
+  const waiting = batches.filter((batch) => pending.isPending(batch));
+  if (waiting.length === 0) return [];
+  const environmentIds = [...new Set(operations.map(({ environmentId }) => environmentId))];
+  const partIds = waiting.flatMap(({ id }) => environmentIds.map((each) => partIdOf(id, each)));
+  const applied = await listAppliedCommitBatches(database, partIds);
+  return waiting.filter(
+    ({ id }) => !environmentIds.every((environmentId) => applied.has(partIdOf(id, environmentId))),
+  );
 }

@@ -6,8 +6,8 @@
  * Part of step 9 of the walk, called by `process-commit-batch.ts`.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listAppliedCommitBatches } from '@sluice/database/events/commit-batches';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import { listAppliedCommitBatches } from '@sluice/database/events/commit-batch-parts';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 
 /** Between two looks: short after a wait has begun or something was found, then longer and longer. */
@@ -17,7 +17,7 @@ const LOOK_INTERVAL_MS_MAX = 25;
 /** Waits until batches are applied, by any process, or `waitMsMax` is over. @returns how many of them are. */
 export async function waitUntilApplied(
   database: Database,
-  pending: PendingBatches,
+  pending: PendingView,
   batches: readonly PendingBatch[],
   waitMsMax: number,
 ): Promise<number> {
@@ -38,9 +38,9 @@ export async function waitUntilApplied(
 }
 
 /** One a process, as the copy of the log is. */
-const watches = new WeakMap<PendingBatches, AppliedWatch>();
+const watches = new WeakMap<PendingView, AppliedWatch>();
 
-function watchOf(database: Database, pending: PendingBatches): AppliedWatch {
+function watchOf(database: Database, pending: PendingView): AppliedWatch {
   const known = watches.get(pending);
   if (known) return known;
   const made = new AppliedWatch(database, pending);
@@ -51,14 +51,14 @@ function watchOf(database: Database, pending: PendingBatches): AppliedWatch {
 /** Looks for batches that a caller waits for, and forgets the applied ones. */
 class AppliedWatch {
   readonly #database: Database;
-  readonly #pending: PendingBatches;
+  readonly #pending: PendingView;
   readonly #waits = new Set<readonly PendingBatch[]>();
   #current = Promise.resolve();
   #next: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #intervalMs = LOOK_INTERVAL_MS_MIN;
 
-  constructor(database: Database, pending: PendingBatches) {
+  constructor(database: Database, pending: PendingView) {
     this.#database = database;
     this.#pending = pending;
   }

@@ -34,7 +34,7 @@ import {
   unpackPlaced,
   type QueuedOperation,
 } from '@sluice/domain/operations/packed-event';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
   applyIsolated,
@@ -70,7 +70,7 @@ export type ProcessOutcome =
 
 /** The log's entries; undefined for a batch of an older intake, which keeps no log. */
 export async function findLogged(
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   commitBatches: readonly CommitBatch[],
 ): Promise<ReadonlyMap<CommitBatch, PendingBatch>> {
   const logged = new Map<CommitBatch, PendingBatch>();
@@ -106,7 +106,7 @@ class AppliedBefore extends Error {
 export async function applyBatches(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   options: ApplyOptions,
 ): Promise<ProcessOutcome> {
   let applied: readonly Operation[] = [];
@@ -121,7 +121,7 @@ export async function applyBatches(
 function applyInOne(
   deps: ProcessCommitBatchDeps,
   commitBatches: readonly CommitBatch[],
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   {
     isOfOneShard,
     isIsolating,

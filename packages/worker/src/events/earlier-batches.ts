@@ -13,7 +13,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import { listAppliedCommitBatches } from '@sluice/database/events/commit-batches';
+import { listAppliedCommitBatches } from '@sluice/database/events/commit-batch-parts';
 import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
@@ -29,7 +29,7 @@ import {
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, unsubscribeHashOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { within } from '@sluice/platform/process/within';
 
@@ -56,7 +56,7 @@ export interface HeldBatch {
  */
 export async function findEarlierBatches(
   transaction: DatabaseOrTransaction,
-  pending: PendingBatches,
+  pending: PendingView,
   held: readonly HeldBatch[],
   known: StateNeeds | undefined,
   reports: boolean,
@@ -128,7 +128,7 @@ const clicksOf = new WeakMap<PendingBatch, readonly Operation[]>();
  */
 async function findUnsubscribes(
   transaction: DatabaseOrTransaction,
-  pending: PendingBatches,
+  pending: PendingView,
   batches: readonly PendingBatch[],
   held: readonly HeldBatch[],
   keys: ReadonlySet<number>,
@@ -165,7 +165,7 @@ const clicksIn = ({ operations }: CommitBatch): readonly Operation[] =>
  * Writes to people there must be comparable with it later. The visitor is not waited for: it may be anybody.
  */
 export function waitingVisitorsOf(
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   held: readonly HeldBatch[],
 ): ReadonlySet<number> {
   const found = new Set<number>();
@@ -185,7 +185,7 @@ export function waitingVisitorsOf(
  * @param operations - of the batch.
  */
 export function earlierByKeys(
-  pending: PendingBatches,
+  pending: PendingView,
   batch: PendingBatch,
   operations: readonly QueuedOperation[],
 ): PendingBatch[] {
@@ -257,7 +257,7 @@ export interface PlacedCommitBatch {
  */
 export async function readEarlier(
   database: Database,
-  pending: PendingBatches,
+  pending: PendingView,
   batches: readonly PendingBatch[],
   unqueuedMsMax = UNQUEUED_MS_MAX,
 ): Promise<PlacedCommitBatch[]> {
@@ -265,7 +265,7 @@ export async function readEarlier(
   const read: PlacedCommitBatch[] = [];
   let missing = batches;
   for (;;) {
-    const found = await pending.read(missing);
+    const found = await pending.readToApply(missing);
     for (const [index, batch] of missing.entries()) {
       const commitBatch = found[index];
       if (commitBatch) read.push({ envelope: commitBatch, batch });
@@ -296,7 +296,7 @@ export interface Run {
 
 /** The first of the batches to apply, in the order of places, as many as one transaction should hold. */
 export async function nextRun(
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   earlier: readonly PlacedCommitBatch[],
   together: readonly CommitBatch[],
 ): Promise<Run> {

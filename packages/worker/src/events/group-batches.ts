@@ -11,8 +11,9 @@
  * neighbours are unharmed. A transaction that hangs, as behind a lock, blocks the others no longer than a moment. Part
  * of step 9 of the walk, used by `commit-batch-processor.ts`.
  */
+import { isNodeAway } from '@sluice/database/connection/statement-failure';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 import { applyBatches, findLogged, type ProcessOutcome } from './batch-transaction.ts';
@@ -22,7 +23,7 @@ import { earlierByKeys } from './earlier-batches.ts';
 export interface ShardBatches {
   /** In order. */
   readonly batches: readonly [CommitBatch, ...CommitBatch[]];
-  readonly pending: PendingBatches;
+  readonly pending: PendingView;
 }
 
 export interface BatchGroupsOptions {
@@ -113,10 +114,14 @@ export class BatchGroups {
 
   async #apply(group: readonly Waiting[]): Promise<void> {
     const { applyTogether, applyAlone } = this.#options;
-    // After any error each batch runs by itself, so that only its own batch meets it.
-    const outcomes = await applyTogether(group).catch(() => undefined);
+    let away: Promise<never> | undefined;
+    // After any other error each batch runs by itself, so that only its own batch meets it.
+    const outcomes = await applyTogether(group).catch((error: unknown) => {
+      if (isNodeAway(error)) away = Promise.reject(error as Error);
+      return undefined;
+    });
     for (const [place, { resolve, ...shard }] of group.entries())
-      resolve(outcomes?.[place] ?? applyAlone(shard));
+      resolve(away ?? outcomes?.[place] ?? applyAlone(shard));
   }
 }
 
@@ -161,10 +166,7 @@ const placeOf = (logged: ReadonlyMap<CommitBatch, PendingBatch>, batch: CommitBa
   logged.get(batch)?.place ?? Infinity;
 
 /** True if one names a person or object that a batch names that was added earlier and is not among them. */
-function hasEarlier(
-  pending: PendingBatches,
-  logged: ReadonlyMap<CommitBatch, PendingBatch>,
-): boolean {
+function hasEarlier(pending: PendingView, logged: ReadonlyMap<CommitBatch, PendingBatch>): boolean {
   const ids = new Set([...logged.values()].map(({ id }) => id));
   return [...logged].some(([{ operations }, batch]) =>
     earlierByKeys(pending, batch, operations).some(({ id }) => !ids.has(id)),

@@ -7,7 +7,7 @@
  * Part of step 9 of the walk, called by `process-commit-batch.ts`. After: `applied-watch.ts`, `earlier-batches.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 import { waitUntilApplied } from './applied-watch.ts';
@@ -33,7 +33,7 @@ export class EarlierFirst extends Error {
  * whose order does not matter may be crossed.
  */
 export async function startOf(
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   { id }: CommitBatch,
   behind: readonly CommitBatch[],
 ): Promise<readonly CommitBatch[]> {
@@ -64,7 +64,7 @@ export const isTakingOver = (
 
 /** @throws EarlierFirst */
 export async function expectNothingByKeys(
-  pending: PendingBatches,
+  pending: PendingView,
   { id, operations }: CommitBatch,
 ): Promise<void> {
   const batch = await pending.find(id);
@@ -90,7 +90,7 @@ export type Way =
  */
 export async function makeWay(
   { database, waitMsMax = WAIT_MS_MAX, unqueuedMsMax }: ProcessCommitBatchDeps,
-  pending: PendingBatches,
+  pending: PendingView,
   commitBatch: CommitBatch,
   taken: readonly PlacedCommitBatch[],
   batches: readonly PendingBatch[],

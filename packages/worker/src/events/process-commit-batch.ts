@@ -11,9 +11,13 @@
  * Step 9 of the walk. Before: `platform/src/queue/queue.ts` hands the commit batch over, once or more often. After: the
  * lanes it names are woken and `deliver-webhook.ts` (step 11) sends the logged deliveries.
  */
-import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
+import {
+  isConflict,
+  isNodeAway,
+  isRefusedData,
+} from '@sluice/database/connection/statement-failure';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
+import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import {
   both,
@@ -67,7 +71,7 @@ export async function processCommitBatch(
   deps: ProcessCommitBatchDeps,
   commitBatch: CommitBatch,
   behind: readonly CommitBatch[] = [],
-  pending?: PendingBatches,
+  pending?: PendingView,
 ): Promise<ProcessOutcome> {
   let together = [commitBatch, ...(await startOf(pending, commitBatch, behind))];
   let earlier: PlacedCommitBatch[] = [];
@@ -115,7 +119,7 @@ function appliedOf(run: Run, outcome: ProcessOutcome): readonly CommitBatch[] {
 async function processRun(
   deps: ProcessCommitBatchDeps,
   { envelopes: commitBatches, isOfOneShard }: Run,
-  pending: PendingBatches | undefined,
+  pending: PendingView | undefined,
   logged: ReadonlyMap<CommitBatch, PendingBatch>,
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
@@ -135,7 +139,8 @@ async function processRun(
     } catch (error) {
       if (error instanceof EarlierFirst) throw error;
       if (isConflict(error) && tries < TRIES_MAX) continue;
-      if (isOfOneShard && together.length > 1) {
+      // Each try of a node that does not answer takes long (`apart/apply-apart.ts` goes on with the others).
+      if (isOfOneShard && together.length > 1 && !isNodeAway(error)) {
         together = together.slice(0, 1);
         continue;
       }

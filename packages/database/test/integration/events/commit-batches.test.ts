@@ -2,9 +2,9 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
+import { listAppliedCommitBatches } from '../../../src/events/commit-batch-parts.ts';
 import {
   claimCommitBatches,
-  listAppliedCommitBatches,
   listTraceparents,
   type ClaimedCommitBatches,
   type CommitBatchClaim,

@@ -1,0 +1,66 @@
+/** Claims of commit batches that are applied workspace by workspace. */
+import { beforeEach, expect, test } from 'vitest';
+import type { Database } from '../../../src/connection/connection.ts';
+import {
+  AppliedInParts,
+  beginParts,
+  endParts,
+  listAppliedCommitBatches,
+} from '../../../src/events/commit-batch-parts.ts';
+import { claimCommitBatches } from '../../../src/events/commit-batches.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
+
+let database: Database;
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+const claim = (...envelopeIds: string[]) =>
+  database.transaction().execute(async (transaction) => {
+    const claims = envelopeIds.map((envelopeId) => ({
+      envelopeId,
+      operationCount: 1,
+      traceparent: null,
+    }));
+    const { numbers } = await claimCommitBatches(transaction, claims, [], false, false);
+    return numbers.map((number) => number !== undefined);
+  });
+
+const applied = async (...ids: string[]) => [...(await listAppliedCommitBatches(database, ids))];
+
+test('a batch in parts is refused as a whole until its end, and each part is claimed once', async () => {
+  await beginParts(database, ['a']);
+  await expect(claim('a')).rejects.toThrow(AppliedInParts);
+  await expect(claim('b', 'a')).rejects.toThrow(AppliedInParts);
+  expect(await claim('a/1')).toEqual([true]);
+  expect(await claim('a/1', 'a/2')).toEqual([false, true]);
+  expect(await applied('a', 'a/1', 'a/2', 'a/3', 'b')).toEqual(['a/1', 'a/2']);
+  await expect(claim('a')).rejects.toThrow(AppliedInParts);
+  await endParts(database, [{ id: 'a', operationCount: 2 }]);
+  await endParts(database, [{ id: 'a', operationCount: 2 }]);
+  expect(await claim('a')).toEqual([false]);
+  expect(await applied('a', 'a/1', 'a/3')).toEqual(['a', 'a/1', 'a/3']);
+});
+
+test('a batch that is applied stays applied, and all its parts with it', async () => {
+  expect(await claim('a')).toEqual([true]);
+  await beginParts(database, ['a', 'b']);
+  expect(await claim('a')).toEqual([false]);
+  expect(await applied('a', 'a/1', 'b', 'b/1')).toEqual(['a', 'a/1']);
+});
+
+test('a mark waits for the transaction that claims the batch', async () => {
+  const claimed = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const whole = database.transaction().execute(async (transaction) => {
+    const claims = [{ envelopeId: 'a', operationCount: 1, traceparent: null }];
+    await claimCommitBatches(transaction, claims, [], false);
+    claimed.resolve();
+    await released.promise;
+  });
+  await claimed.promise;
+  const marking = beginParts(database, ['a']);
+  released.resolve();
+  await Promise.all([whole, marking]);
+  expect(await applied('a')).toEqual(['a']);
+});
