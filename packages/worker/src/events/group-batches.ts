@@ -117,7 +117,7 @@ export class BatchGroups {
     let away: Promise<never> | undefined;
     // After any other error each batch runs by itself, so that only its own batch meets it.
     const outcomes = await applyTogether(group).catch((error: unknown) => {
-      if (isNodeAway(error)) away = Promise.reject(error as Error);
+      if (isNodeAway(error)) away = Promise.reject(error);
       return undefined;
     });
     for (const [place, { resolve, ...shard }] of group.entries())

@@ -24,10 +24,7 @@ const OPERATIONS_EACH = 250;
 const batchOf = (id: string, tenants: readonly number[]): CommitBatch => ({
   id,
   operations: tenants.flatMap((environmentId) =>
-    new Array<CommitBatch['operations'][number]>(OPERATIONS_EACH).fill({
-      ...track('id:a', 'seen'),
-      environmentId,
-    }),
+    Array.from({ length: OPERATIONS_EACH }, () => ({ ...track('id:a', 'seen'), environmentId })),
   ),
 });
 

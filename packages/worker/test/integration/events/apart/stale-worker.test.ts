@@ -104,7 +104,8 @@ test('the parts of a divided batch are applied once by two workers at once', asy
     DONE,
   ]);
   const expected = batches.map((_, index) => `${index}`);
-  for (const each of await names()) expect(each.toSorted()).toEqual(expected.toSorted());
+  for (const each of await names()) expect(new Set(each)).toEqual(new Set(expected));
+  expect((await names()).map(({ length }) => length)).toEqual([20, 20]);
   for (const environmentId of [one, other])
     expect(await world.countOf('ingestion_issues', environmentId)).toBe(0);
 });
@@ -124,5 +125,5 @@ test('a worker that has lost its shard applies no batch behind the one that anot
   // Another one has the batch after `head`, so this one does not read it.
   queue.push(behind);
   expect(await stale.process(head)).toMatchObject(DONE);
-  expect((await names())[0]?.toSorted()).toEqual(['divided', 'head']);
+  expect(new Set((await names())[0])).toEqual(new Set(['divided', 'head']));
 });
