@@ -139,6 +139,8 @@ const replicaReads = openReplicaReads(settings, {
 });
 const refusedCredentials = new RefusedCredentials({
   countMax: REFUSED_PER_MINUTE_MAX,
+  now,
+  database,
   monotonicNow: () => performance.now(),
   logger,
 });

@@ -8,8 +8,9 @@
  * that come while the count is asked for share the next question. Windows begin at full multiples of their length, so
  * that all processes mean the same one.
  */
-import { takeCalls } from '@sluice/database/changes/call-counts';
+import { takeCalls, takeCallsOfEach, type TakenCalls } from '@sluice/database/changes/call-counts';
 import type { Database } from '@sluice/database/connection/connection';
+import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface CallLimitOptions {
   /** The limited thing, in the count's name. */
@@ -54,7 +55,44 @@ export const takeCallsIn =
   (...asked) =>
     takeCalls(database, ...asked);
 
+/** One statement takes the calls of so many subjects. */
+const SUBJECTS_A_STATEMENT_MAX = 200;
+
+/**
+ * {@link takeCallsIn} in one statement at a time, for up to 200 subjects. Calls that come meanwhile wait for the
+ * next.
+ *
+ * @param windowMs - of each call.
+ */
+export function takeCallsTogetherIn(
+  database: Database,
+  windowMs: number,
+): CallLimitOptions['takeCalls'] {
+  const groups = new GroupedCalls({
+    groupMax: SUBJECTS_A_STATEMENT_MAX,
+    flightsMax: 1,
+    isOnesFault: () => false,
+    run: async (group: readonly (TakenCalls & { readonly windowStartedAtMs: number })[]) => {
+      // One subject may come twice if a window began meanwhile.
+      const counts = new Map<string, number>();
+      for (const { subject, count } of group)
+        counts.set(subject, (counts.get(subject) ?? 0) + count);
+      const calls = [...counts].map(([subject, count]) => ({ subject, count }));
+      const newestMs = Math.max(...group.map(({ windowStartedAtMs }) => windowStartedAtMs));
+      const taken = await takeCallsOfEach(database, calls, newestMs, windowMs);
+      return group.map(({ subject, count }) => {
+        const left = counts.get(subject)! - count;
+        counts.set(subject, left);
+        return taken.get(subject)! - left;
+      });
+    },
+  });
+  return (subject, count, windowStartedAtMs) => groups.call({ subject, count, windowStartedAtMs });
+}
+
 const BLOCKS_A_WINDOW = 1_000;
+/** Past it every subject is forgotten at once. Then Postgres is asked for their counts again. */
+const SUBJECT_COUNT_MAX = 10_000;
 
 export class CallLimit {
   readonly #options: CallLimitOptions;
@@ -87,6 +125,7 @@ export class CallLimit {
   }
 
   #add(name: string): Count {
+    if (this.#counts.size >= SUBJECT_COUNT_MAX) this.#counts = new Map();
     const count: Count = { held: 0, left: 0, isUsedUp: false, isAsking: false, waiting: [] };
     this.#counts.set(name, count);
     return count;

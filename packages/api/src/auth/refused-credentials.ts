@@ -5,10 +5,14 @@
  * attacker cannot fill the log.
  *
  * Only wrong ones are limited: a caller who shares an address with a guesser (a company's proxy) passes with a token in
- * force. Counted in this process alone, because a guess that fails has no other cost.
+ * force, and causes no statement here. All processes share one count of each address (`call-limit.ts`). Each answer 401
+ * waits for it, so the limit is exact. Beyond the limit a process asks no more in this minute. Below it, one statement at
+ * a time takes the guesses of up to 200 addresses.
  */
+import type { Database } from '@sluice/database/connection/connection';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
+import { CallLimit, takeCallsTogetherIn } from './call-limit.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { PROBLEMS, type Problem } from '../http/problem.ts';
 
@@ -27,16 +31,19 @@ type AccessReason = (typeof ACCESS_REASONS)[number];
 export type RefusalReason = (typeof CREDENTIAL_REASONS)[number] | AccessReason;
 
 export interface RefusedCredentialsOptions {
-  /** Wrong tokens of one address (of IPv6 its network of 64 bits) a minute that are answered 401. */
+  /**
+   * Wrong tokens of one address (of IPv6 its network of 64 bits) a minute that are answered 401, by all processes
+   * together. 0: no limit.
+   */
   readonly countMax: number;
+  readonly now: () => number;
+  readonly database: Database;
   readonly monotonicNow: () => number;
   readonly logger: Pick<FastifyBaseLogger, 'warn' | 'debug'>;
 }
 
 export const REFUSED_PER_MINUTE_MAX = 60;
 const MINUTE_MS = 60_000;
-/** Past it everything is forgotten at once, as in `recent-answers.ts`. */
-const ADDRESS_COUNT_MAX = 10_000;
 const LOG_INTERVAL_MS = 10_000;
 const HINT_LENGTH = 4;
 
@@ -46,11 +53,19 @@ export class RefusedCredentials {
   readonly counts = new Map<RefusalReason, number>(
     [...CREDENTIAL_REASONS, ...ACCESS_REASONS].map((reason) => [reason, 0]),
   );
-  readonly #byAddress = new Map<string, { count: number; startedAtMs: number }>();
+  readonly #guesses: CallLimit;
   readonly #logged = new Map<RefusalReason, { atMs: number; unloggedCount: number }>();
 
   constructor(options: RefusedCredentialsOptions) {
     this.#options = options;
+    const { countMax, now, database } = options;
+    this.#guesses = new CallLimit({
+      name: 'wrong tokens of',
+      countMax,
+      windowMs: MINUTE_MS,
+      now,
+      takeCalls: takeCallsTogetherIn(database, MINUTE_MS),
+    });
   }
 
   /**
@@ -88,18 +103,18 @@ export class RefusedCredentials {
    * Answers a call whose credentials are not in force: `problem`, or 429 beyond the limit of its address. Right
    * credentials from an address that they do not allow are no guess.
    */
-  refuse(
+  async refuse(
     request: FastifyRequest,
     reply: FastifyReply,
     text: string | undefined,
     problem: Problem,
-  ): ReturnType<typeof sendProblem> {
+  ): Promise<FastifyReply> {
     if (PROBLEMS[problem.code].status === 403) {
       if (problem.code === 'ip_not_allowed') this.note(request, 'ip_not_allowed', text);
       return sendProblem(request, reply, problem);
     }
     // A call without credentials is no guess.
-    const retryAfterSeconds = text === undefined ? undefined : this.#countGuess(request.ip);
+    const retryAfterSeconds = text === undefined ? undefined : await this.#countGuess(request.ip);
     if (retryAfterSeconds === undefined) {
       this.note(request, text === undefined ? 'missing' : 'not_in_force', text);
       return sendProblem(request, reply, problem);
@@ -113,17 +128,9 @@ export class RefusedCredentials {
   }
 
   /** @returns the time until the address may guess again; `undefined` if it may now. */
-  #countGuess(ip: string): number | undefined {
-    const nowMs = this.#options.monotonicNow();
-    const address = callerNetwork(ip);
-    let guesses = this.#byAddress.get(address);
-    if (guesses === undefined || nowMs - guesses.startedAtMs >= MINUTE_MS) {
-      if (this.#byAddress.size >= ADDRESS_COUNT_MAX) this.#byAddress.clear();
-      guesses = { count: 0, startedAtMs: nowMs };
-      this.#byAddress.set(address, guesses);
-    }
-    guesses.count++;
-    if (guesses.count <= this.#options.countMax) return undefined;
-    return Math.max(1, Math.ceil((guesses.startedAtMs + MINUTE_MS - nowMs) / 1_000));
+  async #countGuess(ip: string): Promise<number | undefined> {
+    if (this.#options.countMax === 0) return undefined;
+    const { isExceeded, resetSeconds } = await this.#guesses.take(callerNetwork(ip));
+    return isExceeded ? resetSeconds : undefined;
   }
 }

@@ -1,8 +1,10 @@
 /** Limits of calls hold for two real API processes together. */
 import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
+import { takeCallsTogetherIn } from '../../../src/auth/call-limit.ts';
 import { insertToken } from '../support/api-under-test.ts';
 import { startProcess } from '../support/process-under-test.ts';
 
@@ -82,6 +84,60 @@ test(
     expect(statuses.slice(30)).toEqual([429, 429, 429, 429]);
   },
 );
+
+test(
+  '60 wrong tokens a minute of an address are answered 401 across all processes, and right ones pass at each',
+  { timeout: PROCESSES_TIMEOUT_MS },
+  async () => {
+    const { database } = testDatabase;
+    const { rows } = await sql<{ id: number }>`
+    insert into accounts (name) values ('Guessed') returning account_id::int as id`.execute(
+      database,
+    );
+    const accountId = rows[0]!.id;
+    await insertToken(database, accountId, 'sa_live_right');
+    const urls = await startTwo({});
+    const statusOf = async (url: string, token: string): Promise<number> => {
+      const answer = await fetch(`${url}/v1/accounts/${accountId}`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    const { wrong, right } = await withinOne(60_000, async () => {
+      await sql`delete from call_counts`.execute(database);
+      const guesses = Array.from({ length: 100 }, (_, index) =>
+        statusOf(urls[index % 2]!, `sa_live_wrong_${index}`),
+      );
+      return {
+        wrong: await Promise.all(guesses),
+        right: await Promise.all(urls.map((url) => statusOf(url, 'sa_live_right'))),
+      };
+    });
+    expect(wrong.filter((status) => status === 401)).toHaveLength(60);
+    expect(wrong.filter((status) => status === 429)).toHaveLength(40);
+    expect(right).toEqual([200, 200]);
+  },
+);
+
+test('the calls of many subjects are taken by one statement, each in its own count', async () => {
+  const { database } = testDatabase;
+  const take = takeCallsTogetherIn(database, DAY_MS);
+  const todayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  let taken: readonly number[] = [];
+  const sent = await statementsSentBy(async () => {
+    taken = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => take(`together ${n % 199}`, 1 + n, todayMs, DAY_MS)),
+    );
+  });
+  expect(sent).toHaveLength(1);
+  expect(taken).toEqual([
+    ...Array.from({ length: 199 }, (_, n) => 1 + n),
+    // The second calls of the first subject.
+    1 + 200,
+  ]);
+  expect(await takeCalls(database, 'together 7', 1, todayMs, DAY_MS)).toBe(9);
+});
 
 /** So long that it is in force until the end of a test, on any machine. */
 const DAY_MS = 86_400_000;

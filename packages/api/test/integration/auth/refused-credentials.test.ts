@@ -1,6 +1,7 @@
 /** Wrong tokens: their traces, and the limit of their answers for one address. */
 import { REFUSED_PER_MINUTE_MAX } from '../../../src/auth/refused-credentials.ts';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
@@ -89,6 +90,25 @@ test('60 wrong tokens a minute of an address are answered 401, further ones 429;
   expect(bare.statusCode).toBe(401);
   api.clock.nowMs += 60_000;
   expect((await guess('203.0.113.7', 61)).statusCode).toBe(401);
+});
+
+test('right tokens cause no statement that counts wrong ones, nor do wrong ones beyond the limit', async () => {
+  const { a } = api;
+  api.clock.nowMs += 60_000;
+  const address = '203.0.113.90';
+  const countsBy = async (use: () => Promise<unknown>): Promise<number> => {
+    const sent = await statementsSentBy(use);
+    return sent.filter(({ text }) => text.includes('call_counts')).length;
+  };
+  const readTimes = (count: number, key: string, status: number) => async () => {
+    for (let n = 0; n < count; n++)
+      expect((await read(a.accountId, key, address)).statusCode).toBe(status);
+  };
+  expect(await countsBy(readTimes(5, a.token, 200))).toBe(0);
+  expect(await countsBy(readTimes(60, 'sa_live_wrong', 401))).toBe(60);
+  // The 61st asks in vain.
+  expect(await countsBy(readTimes(20, 'sa_live_wrong', 429))).toBeLessThanOrEqual(1);
+  expect(await countsBy(readTimes(5, a.token, 200))).toBe(0);
 });
 
 test('refusals are counted by reason, and one line in ten seconds names the last with its address and hint', async () => {

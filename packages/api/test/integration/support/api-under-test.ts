@@ -11,9 +11,9 @@ import type { PurchaseKey } from '@sluice/database/billing/purchase-workflows';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
 import type { Database } from '@sluice/database/connection/connection';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { insertReceipt } from '@sluice/database/billing/receipts';
 import type { Role } from '@sluice/domain/accounts/account';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { createEncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connection';
@@ -59,7 +59,7 @@ interface ApiOptions {
   readonly silenceTimeoutMs?: number;
   readonly unreadAnswers?: UnreadAnswersOptions;
   readonly answeredBodies?: AnsweredBodiesOptions;
-  /** Wrong tokens of one address; without it as many as a test tries. */
+  /** Wrong tokens of one address; without it they are not counted. */
   readonly refusedPerMinuteMax?: number;
   /** The API's own way to the database, if it is not the test's. The test closes it. */
   readonly openDatabase?: (databaseUrl: string) => Promise<Database>;
@@ -75,7 +75,7 @@ export async function startApi(
     unreadAnswers,
     answeredBodies,
     openDatabase,
-    refusedPerMinuteMax = Infinity,
+    refusedPerMinuteMax = 0,
   }: ApiOptions = {},
 ) {
   const { database, openAs, url: databaseUrl } = await createTestDatabase(timeZone);
@@ -92,6 +92,8 @@ export async function startApi(
   const encryptedText = createEncryptedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
   const refusedCredentials = new RefusedCredentials({
     countMax: refusedPerMinuteMax,
+    now: () => clock.nowMs - clock.setBackMs,
+    database,
     monotonicNow: () => clock.nowMs,
     logger: {
       warn: (line: object) => void refusals.push(line),

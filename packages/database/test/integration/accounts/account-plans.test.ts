@@ -30,7 +30,7 @@ import {
 } from '@sluice/database/audit/audit-log-exports';
 import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit/audit-log-reads';
 import type { ChangeOrigin } from '@sluice/database/changes/record-change';
-import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
+import { clearCallCounts, takeCalls, takeCallsOfEach } from '@sluice/database/changes/call-counts';
 import { hasWritten, noteWrite } from '@sluice/database/changes/recent-writes';
 import type { Database } from '@sluice/database/connection/connection';
 import { updateEnvironment } from '@sluice/database/accounts/environments';
@@ -124,6 +124,10 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['a token by its id', (db) => findAccountTokenById(db, ACCOUNT, ACCOUNT)],
   ['the use of a token', (db) => recordCredentialUse(db, ACCOUNT, ACCOUNT, '10.0.0.1', NOW_MS)],
   ['calls that a token makes', (db) => takeCalls(db, `token ${ACCOUNT}`, 1, NOW_MS, 1_000)],
+  [
+    'wrong tokens of addresses',
+    (db) => takeCallsOfEach(db, [{ subject: `token ${ACCOUNT}`, count: 1 }], NOW_MS, 1_000),
+  ],
   ['a change that is noted', (db) => noteWrite(db, `credential ${ACCOUNT}`)],
   ['whether a caller has changed something', (db) => hasWritten(db, `token ${ACCOUNT}`, 5_000)],
   ['counts to be cleared', (db) => clearCallCounts(db, NOW_MS - 43_100_000, 10)],
