@@ -228,6 +228,7 @@ export class Exchange implements FastPathCaller {
     const take: TakeInflated = (inflated, isInTurn) => {
       if (this.#isAborted) return;
       if (!(inflated instanceof Uint8Array)) return this.#submit(inflated);
+      if (isInTurn) this.#state.turns.noteCallWithTurn();
       if (inflated.length <= SMALL_BODY_SIZE_BYTES_MAX && this.#isOnFastPath(inflated)) return;
       if (!isInTurn) return this.#takeInTurn(inflated);
       return this.#submit(readBody(inflated, this.call.itemsKey, this.#keyLook()));
@@ -265,7 +266,10 @@ export class Exchange implements FastPathCaller {
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
     const { isBatch, itemsKey } = this.call;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => this.#submit(readBody(bytes, itemsKey, this.#keyLook())));
+      await this.#sharedTurn(() => {
+        this.#state.turns.noteCallWithTurn();
+        return this.#submit(readBody(bytes, itemsKey, this.#keyLook()));
+      });
       return;
     }
     const turn = await this.#nextTurn();

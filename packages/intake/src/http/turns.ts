@@ -38,6 +38,7 @@ export class Turns {
   #callCountBefore = 0;
   #callAtMs = -Infinity;
   #restsUntilMs = -Infinity;
+  #callWithTurnAtMs = -Infinity;
   #atOnceSizeBytes = 0;
 
   /** @param monotonicNow - milliseconds that never go back. */
@@ -50,9 +51,18 @@ export class Turns {
     this.#callCount = callCount;
   }
 
-  /** True if a call that needs no turn came during the last 10 ms. */
+  /**
+   * Notes a small call that has its turn, a compressed one for example: it waits for a flush from now on. It wants no
+   * half of the time, because turns that rest would keep the next one of its kind waiting.
+   */
+  noteCallWithTurn(): void {
+    this.#callWithTurnAtMs = this.#monotonicNow();
+  }
+
+  /** True if a call that needs no turn came during the last 10 ms, or a small one had its turn. */
   get areCallsComing(): boolean {
-    return this.#isWanted(this.#monotonicNow());
+    const nowMs = this.#monotonicNow();
+    return nowMs - this.#callWithTurnAtMs < CALLS_WITHIN_MS || this.#isWanted(nowMs);
   }
 
   /** True if work on so many bytes needs no turn. The bytes of an iteration of the event loop have a bound together. */

@@ -117,6 +117,24 @@ describe('while other calls come', () => {
     expect(turns.areCallsComing).toBe(false);
   });
 
+  test('a small call that has its turn is known for ten milliseconds, and no turn rests for it', async () => {
+    let nowMs = 0;
+    const turns = new Turns(() => nowMs);
+    turns.yieldTo(() => 0);
+    await turns.next(1);
+    turns.noteCallWithTurn();
+    expect(turns.areCallsComing).toBe(true);
+    let isBegun = false;
+    void turns.next(1).then(() => (isBegun = true));
+    await iteration();
+    await iteration();
+    expect(isBegun).toBe(true);
+    nowMs = 9.9;
+    expect(turns.areCallsComing).toBe(true);
+    nowMs = 10;
+    expect(turns.areCallsComing).toBe(false);
+  });
+
   test('each of the turns until ten milliseconds after the last call is', async () => {
     expect(await iterationsBetweenTurns(1, 9)).toBeGreaterThan(2);
     expect(await iterationsBetweenTurns(1, 11)).toBeLessThanOrEqual(2);

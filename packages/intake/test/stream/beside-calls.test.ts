@@ -1,6 +1,8 @@
 /** Forty streams beside single calls: the streams' operations in a call's flush, and in the one before it. */
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { Turns } from '../../src/http/turns.ts';
+import { begin, MEBIBYTE, stateWith } from '../support/simulated-callers.ts';
 import { lineOf, takeStreams } from '../support/taken-streams.ts';
 
 interface Flushes {
@@ -45,4 +47,23 @@ test('a group of long lines has 128 KB beside single calls, 512 KB without', asy
   expect(alone).toEqual({ operationCountMax: 257, operationCount: 600 });
   const besideCalls = await flushesOfStreams(true, 1, 600, 2_048);
   expect(besideCalls).toEqual({ operationCountMax: 65, operationCount: 600 });
+});
+
+// Compressed calls wait for a turn and were not counted. Their flush carried four times as much.
+test.each([
+  ['plain', '', (text: string) => Buffer.from(text)],
+  ['compressed', 'gzip', (text: string) => gzipSync(text)],
+])('a %s call makes the groups of forty streams small', async (_, encoding, bytesOf) => {
+  // The clock stands still, so that the call is one of the last ten milliseconds.
+  const turns = new Turns(() => 0);
+  const state = { ...stateWith(MEBIBYTE), turns };
+  turns.yieldTo(() => state.receivedCount - state.heldCount);
+  await new Promise<void>((taken) => {
+    state.receivedCount++;
+    const { buffer } = new Uint8Array(bytesOf('{"batch":[]}'));
+    begin(state, encoding, () => taken()).receive(buffer, true);
+  });
+  const bytes = Buffer.from(lineOf(80).repeat(1_200));
+  const counts = await takeStreams(turns, Array(40).fill([bytes]));
+  expect(Math.max(...counts)).toBe(250);
 });
