@@ -244,7 +244,7 @@ const turns = new Turns(monotonicNow);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
-  connectionCountMax: connectionCountWithin(settings.INTAKE_CONNECTION_COUNT_MAX),
+  connectionCountMax: connectionCountWithin(settings.INTAKE_CONNECTION_COUNT_MAX, logger),
   collected: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   unread: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX / 2),
   accept,

@@ -5,15 +5,28 @@
  * loop. The connections to Postgres and Redis, and the local disk buffer, are files too. So a quarter is kept for those.
  */
 import { readFileSync } from 'node:fs';
+import type { Logger } from '@sluice/platform/process/logger';
 
 const CONNECTION_PART = 3 / 4;
 
-/** @returns `wanted`, or less if the kernel does not allow as many files. */
-export function connectionCountWithin(wanted: number): number {
-  return Math.min(wanted, Math.floor(CONNECTION_PART * openFilesMax()));
+/** @returns `wanted`, or less if the kernel does not allow as many files. Then a line of the log names its limit. */
+export function connectionCountWithin(wanted: number, logger: Pick<Logger, 'warn'>): number {
+  const openFilesMax = readOpenFilesMax();
+  const connectionCountMax = Math.min(wanted, Math.floor(CONNECTION_PART * openFilesMax));
+  if (connectionCountMax < wanted)
+    logger.warn(
+      {
+        openFilesMax,
+        connectionCountMax,
+        wantedConnectionCountMax: wanted,
+        neededOpenFilesMax: Math.ceil(wanted / CONNECTION_PART),
+      },
+      'this process may open too few files for INTAKE_CONNECTION_COUNT_MAX and takes fewer connections; raise the limit to neededOpenFilesMax (ulimit -n, LimitNOFILE of systemd, ulimits of Compose), or lower the setting',
+    );
+  return connectionCountMax;
 }
 
-function openFilesMax(): number {
+function readOpenFilesMax(): number {
   try {
     const [, count] =
       /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
