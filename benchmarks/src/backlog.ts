@@ -4,7 +4,7 @@
  * Neither may grow with the backlog.
  */
 import { parseArgs } from 'node:util';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { withDeliveryWorld, type DeliveryWorld } from './delivery-world.ts';
 import { exerciseLane, makeFailingLane, type Meter } from './failing-lane.ts';
 import { median, type Report } from './report.ts';

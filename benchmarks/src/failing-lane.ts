@@ -4,13 +4,9 @@ import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { listDeliveriesAfter } from '@sluice/database/delivery/logged-deliveries';
 import { findLaneState } from '@sluice/database/delivery/lane-states';
 import { recordProgress } from '@sluice/database/delivery/lane-progress';
-import {
-  claimLane,
-  listLanesToWake,
-  PROBE_WAIT_MS_MAX,
-  type LaneKey,
-} from '@sluice/database/delivery/lanes';
+import { claimLane, listLanesToWake, PROBE_WAIT_MS_MAX } from '@sluice/database/delivery/lanes';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { replaceWebhooks } from './delivery-world.ts';
 

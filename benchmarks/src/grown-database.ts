@@ -1,7 +1,7 @@
 /** One of the databases that stand side by side in `growth.ts`: filled, and open on one connection that is measured. */
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { NumberStock } from '@sluice/database/people/numbers';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { TakenIdWatch } from '@sluice/worker/events/taken-id-watch';
 import { sql } from 'kysely';
 import { openBackendMeter, type BackendCost, type BackendMeter } from './backend-cost.ts';

@@ -4,8 +4,8 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { makeVisitorPartitions } from '@sluice/database/people/visitors';
 import { makeFailingLane } from './failing-lane.ts';

@@ -35,6 +35,7 @@ import type { ApiServer } from '../http/api-server.ts';
 import { heldCallOf } from '../http/idempotency.ts';
 import { refuseSignup, type SignupAdmission } from './signup-admission.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
+import { sourceOf } from '../serving/call-source.ts';
 
 export interface SignupEffects {
   readonly database: Database;
@@ -172,8 +173,7 @@ export function registerSignup(
           webhookSigningKey: newKey().text,
         },
         {
-          ipAddr: request.ip,
-          userAgent: request.headers['user-agent'] ?? null,
+          ...sourceOf(request),
           requestId: request.id,
           call: heldCallOf(request),
         },

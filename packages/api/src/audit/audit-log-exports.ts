@@ -36,6 +36,7 @@ import {
 import { notFound, validationFailed } from '../http/problem.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { readsOf } from '../http/replica-reads.ts';
+import { sourceOf } from '../serving/call-source.ts';
 
 export interface AuditLogExportEffects {
   readonly database: Database;
@@ -284,8 +285,7 @@ export function registerExportDownload(
           found,
           {
             ...opened.holder,
-            ipAddr: request.ip,
-            userAgent: request.headers['user-agent'] ?? null,
+            ...sourceOf(request),
             requestId: request.id,
           },
           now(),

@@ -34,7 +34,7 @@ import { recordMisuse } from './record-misuse.ts';
 import { createUseRecorder } from './record-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import {
-  addressOf,
+  recordedSourceOf,
   createSessionDoor,
   SECOND_FACTOR_MISSING,
   sessionSubject,
@@ -218,7 +218,7 @@ export function originOf(request: FastifyRequest): ChangeOrigin & { actor: Accou
         : { type: 'service_account', serviceAccountId },
     credentialId,
     sessionId: session?.sessionId ?? null,
-    ...addressOf(request, session),
+    ...recordedSourceOf(request, session),
     requestId: request.id,
     call: heldCallOf(request),
   };

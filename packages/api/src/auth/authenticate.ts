@@ -36,7 +36,7 @@ import {
   createSessionDoor,
   findOpenSession,
   SECOND_FACTOR_MISSING,
-  addressOf,
+  recordedSourceOf,
   sessionSubject,
 } from './session-door.ts';
 
@@ -294,7 +294,7 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
     actor: actorOf(callerOf(request)),
     credentialId,
     sessionId: session?.sessionId ?? null,
-    ...addressOf(request, session ?? null),
+    ...recordedSourceOf(request, session ?? null),
     requestId: request.id,
     call: heldCallOf(request),
   };

@@ -11,6 +11,7 @@ import { takeCalls } from '@sluice/database/changes/call-counts';
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database } from '@sluice/database/connection/connection';
 import type { FastifyRequest } from 'fastify';
+import { sourceOf } from '../serving/call-source.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -32,8 +33,7 @@ export async function recordMisuse(
     const origin = {
       actor: { type: 'service_account' as const, serviceAccountId },
       credentialId,
-      ipAddr: request.ip,
-      userAgent: request.headers['user-agent'] ?? null,
+      ...sourceOf(request),
       requestId: request.id,
     };
     const change = {

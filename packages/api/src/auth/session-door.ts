@@ -10,6 +10,7 @@ import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../http/problem.ts';
+import { sourceOf, type CallSource } from '../serving/call-source.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 import { createUseRecorder, type UseRecorderEffects } from './record-use.ts';
 import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
@@ -90,14 +91,11 @@ export const sessionSubject = (
 ): number | string =>
   way === 'demo' ? `demo ${callerNetwork(ip)}` : (credentialId ?? `session ${sessionId}`);
 
-/** The address and program of a call, for the audit log. They are left out in the demo, whose visitors all read its log. */
-export const addressOf = (
+/** {@link sourceOf} a call, for the audit log. It is left out in the demo, whose visitors all read that log. */
+export const recordedSourceOf = (
   request: FastifyRequest,
   session: Pick<ConsoleSession, 'way'> | null,
-): { readonly ipAddr: string | null; readonly userAgent: string | null } =>
-  session?.way === 'demo'
-    ? { ipAddr: null, userAgent: null }
-    : { ipAddr: request.ip, userAgent: request.headers['user-agent'] ?? null };
+): CallSource => (session?.way === 'demo' ? { ipAddr: null, userAgent: null } : sourceOf(request));
 
 /**
  * The session as it is now, for a call that goes on for long, which is no use of it. Undefined if it is over, incomplete, or may not be used

@@ -6,8 +6,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setCookieHeader } from '../auth/session-cookie.ts';
-import { addressOf, type ReadSession, type SessionReading } from '../auth/session-door.ts';
-import { callOf } from './console-call.ts';
+import { recordedSourceOf, type ReadSession, type SessionReading } from '../auth/session-door.ts';
 
 interface SessionEffects {
   readonly database: Database;
@@ -45,8 +44,8 @@ export function endSession(
   session: ConsoleSession,
 ): Promise<boolean> {
   const origin = {
-    ...callOf(request),
-    ...addressOf(request, session),
+    ...recordedSourceOf(request, session),
+    requestId: request.id,
     ...whoIs(session),
     sessionId: session.sessionId,
   };

@@ -12,12 +12,12 @@ import {
   skipHead,
 } from '@sluice/database/replays/lane-actions';
 import { findDisabling, findLaneState } from '@sluice/database/delivery/lane-states';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, agentOf, portalOf } from '../auth/authenticate.ts';

@@ -3,7 +3,6 @@
  *
  * Each call's body and answer: `webhook-fields.ts`.
  */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Database } from '@sluice/database/connection/connection';
 import { sumAttempts } from '@sluice/database/maintenance/minute-statistics';
 import { listLaneStates } from '@sluice/database/delivery/lane-states';
@@ -20,6 +19,7 @@ import {
   secretContext,
   WEBHOOK_COUNT_MAX,
 } from '@sluice/domain/delivery/webhook';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, portalOf, webhookScopeOf } from '../auth/authenticate.ts';

@@ -12,11 +12,11 @@ import {
   STATUS_CLASSES,
 } from '@sluice/database/delivery/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { findPersonProfile } from '@sluice/database/people/customer-reads';
 import { EVENT_ID_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedEventId } from '@sluice/domain/values/ulid';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { z } from 'zod';
 import { portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';

@@ -1,5 +1,5 @@
 /** The parts that every route below `/v1/reporting_webhooks/{webhook_id}` has. */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from '../auth/authenticate.ts';

@@ -11,9 +11,9 @@ import {
   promoteWebhookSecret,
   rotateWebhookSecret,
 } from '@sluice/database/webhooks/signing-key-changes';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { type SigningKeys, findSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { EncryptedText } from '@sluice/platform/secrets/encrypted-text';
 import { z } from 'zod';
 import { changeOriginOf } from '../auth/authenticate.ts';

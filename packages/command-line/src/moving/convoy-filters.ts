@@ -3,8 +3,12 @@
  * in part: the owner must set it by hand, and learns of it. Pure.
  */
 import type { AttributeFilter, FilterOperator } from '@sluice/domain/delivery/attribute-filter';
-import { canonicalJson } from '@sluice/domain/values/canonical-json';
-import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
+import {
+  canonicalJson,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+} from '@sluice/domain/values/json';
 
 /** As the API's bound (`webhook-options.ts`). */
 const FILTER_COUNT_MAX = 20;

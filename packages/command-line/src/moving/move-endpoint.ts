@@ -6,8 +6,7 @@
  * An endpoint is made disabled, gets the secret that its receiver knows, and is enabled then: no delivery is ever
  * signed with another secret. If that was cut off between, the next call goes on.
  */
-import { canonicalJson } from '@sluice/domain/values/canonical-json';
-import type { Json, JsonObject } from '@sluice/domain/values/json';
+import { canonicalJson, type Json, type JsonObject } from '@sluice/domain/values/json';
 import type { ApiClient } from '../connection/api-client.ts';
 import { type MovedApplication, type MovedEndpoint, objectsOf, textsOf } from './moved-endpoint.ts';
 

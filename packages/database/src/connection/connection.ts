@@ -4,6 +4,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
+import { GatheredWrites } from '@sluice/domain/values/gathered-writes';
 import {
   Kysely,
   PostgresDialect,
@@ -42,15 +43,15 @@ const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
  */
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
-/** Kysely sends a statement some microtasks after it was asked for. */
-const QUIET_MICROTASKS = 8;
-
 /** Gives the statements that ask for it a name, which is how `pg` prepares, or a deadline. */
 class PreparingClient extends pg.Client implements WatchedConnection {
   /** `pg` sets it; its types leave it out. */
   declare readonly processID: number | null;
   busySinceMs: number | undefined = undefined;
-  #quietMicrotasks = QUIET_MICROTASKS;
+  /** `begin` and the statement behind it, for example. */
+  readonly #writes = new GatheredWrites(
+    () => (this as unknown as { connection: { stream: Duplex } }).connection.stream,
+  );
   /** Of every statement that does not name its own. */
   readonly answerMsMax: number | undefined = undefined;
 
@@ -61,9 +62,7 @@ class PreparingClient extends pg.Client implements WatchedConnection {
 
   override query(...given: unknown[]): never {
     const [text, values] = given;
-    const isGathering = this.#quietMicrotasks < QUIET_MICROTASKS;
-    this.#quietMicrotasks = 0;
-    if (!isGathering) void this.#gather();
+    this.#writes.expectWrite();
     // Until the client emits 'drain': then no statement is in progress.
     this.busySinceMs ??= performance.now();
     const query = super.query.bind(this) as (...all: unknown[]) => never;
@@ -74,15 +73,6 @@ class PreparingClient extends pg.Client implements WatchedConnection {
     const own = WITHIN_TEXT.exec(text)?.[1];
     const msMax = own === undefined ? this.answerMsMax : Number(own);
     return msMax === undefined ? answer : (this.#endUnlessAnswered(answer, msMax) as never);
-  }
-
-  /** Statements of one turn leave in one write to the socket: `begin` and the statement behind it, for example. */
-  async #gather(): Promise<void> {
-    const { stream } = (this as unknown as { connection: { stream: Duplex } }).connection;
-    stream.cork();
-    for (; this.#quietMicrotasks < QUIET_MICROTASKS; this.#quietMicrotasks++)
-      await Promise.resolve();
-    stream.uncork();
   }
 
   /** `pg` waits for the statements in progress of a pipelined connection. One that never ends is why it is ended. */

@@ -12,6 +12,7 @@
 import { matchesFilters, type AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { partFrom, type DeliveryPart } from '@sluice/domain/delivery/delivery-parts';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import {
   bigintColumn,
@@ -24,7 +25,7 @@ import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.t
 import { takeFirstEngagements } from './first-engagements.ts';
 import { SNAPSHOT } from './lane-snapshot.ts';
 import { TARGET } from './lane-target.ts';
-import { nameOf, type LaneKey } from './lanes.ts';
+import { nameOf } from './lanes.ts';
 import {
   HANDED_COUNT_MAX,
   handedLane,

@@ -1,7 +1,7 @@
 /** Bodies of deliveries: logged once, byte for byte the same in each attempt. */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import type { LaneKey } from './lanes.ts';
 
 export interface SentAttempt {
   readonly eventId: string;

@@ -1,8 +1,8 @@
 /** Deliveries as their webhook's owner sees them: all with their attempts, or the matches of a filter. */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
-import type { LaneKey } from './lanes.ts';
 
 /** The cause of a delivery: an event, or an operator. */
 export type DeliveryOrigin = 'event' | 'resend' | 'test';

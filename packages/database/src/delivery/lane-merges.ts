@@ -11,11 +11,11 @@
  * Every statement finds its rows by the primary key of lanes or of lane_merges, by `webhooks_of_workspace` or by
  * `lane_merges_into`, except `deleteEndedLaneMerges`, which reads all of them.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { PersonMove } from '@sluice/domain/state/loaded-state';
-import type { LaneKey } from './lanes.ts';
 
 /** Call it before the transaction logs deliveries: its own deliveries already have the merged person. */
 export async function recordLaneMerges(

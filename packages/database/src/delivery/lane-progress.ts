@@ -9,6 +9,7 @@
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql, type RawBuilder } from 'kysely';
 import {
   bigintColumn,
@@ -19,7 +20,7 @@ import {
 } from '../connection/columns.ts';
 import { PREPARED, type Database } from '../connection/connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import { IS_WEBHOOK_CURRENT, nameOf, type LaneKey } from './lanes.ts';
+import { IS_WEBHOOK_CURRENT, nameOf } from './lanes.ts';
 import { isDuplicate } from '../connection/statement-failure.ts';
 
 /** One attempt, as it is kept. */

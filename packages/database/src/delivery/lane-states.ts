@@ -5,10 +5,10 @@
  */
 import type { AuditActorType } from '@sluice/domain/accounts/audit-change';
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { HEAD_SEQUENCE } from './lane-snapshot.ts';
-import type { LaneKey } from './lanes.ts';
 
 /** The delivery that is tried alone while failing, else the first that is not delivered or abandoned. */
 export interface LaneHead {

@@ -13,17 +13,13 @@
  * `lane-progress.ts`.
  */
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import { sql, type RawBuilder } from 'kysely';
 import { integerColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-
-export interface LaneKey {
-  readonly environmentId: number;
-  readonly webhookId: number;
-}
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */

@@ -15,12 +15,12 @@ import {
 } from '@sluice/domain/delivery/delivery-schedule';
 import type { LaneDelivery } from '@sluice/domain/delivery/lane';
 import { personInBody } from '@sluice/domain/delivery/webhook';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { listLaneMerges } from './lane-merges.ts';
 import type { AttemptRecord } from './lane-progress.ts';
-import type { LaneKey } from './lanes.ts';
 
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {

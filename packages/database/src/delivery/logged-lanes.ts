@@ -12,6 +12,7 @@
 import { personInBody } from '@sluice/domain/delivery/webhook';
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql, type RawBuilder } from 'kysely';
 import { snapshotOf, type LaneRow } from './lane-snapshot.ts';
 import { targetOf, type LaneTarget } from './lane-target.ts';
@@ -21,7 +22,6 @@ import {
   NEXT_START_AHEAD_MS_MAX,
   type ClaimedLane,
   type LaneClaim,
-  type LaneKey,
 } from './lanes.ts';
 import type { LoggedDelivery } from './logged-deliveries.ts';
 

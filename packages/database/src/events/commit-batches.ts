@@ -2,11 +2,11 @@
  * The claim of a commit batch: its row is written in the transaction that writes its effects. So processing is
  * idempotent: a second run of the same commit batch, after a crash or by a stalled worker, finds the row and stops.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { integerColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { takersOfIncoming } from '../delivery/incoming-subscriptions.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import { refuseParts } from './commit-batch-parts.ts';
 import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from '../people/merge-gate.ts';
 

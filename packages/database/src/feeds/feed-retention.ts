@@ -7,9 +7,9 @@
  *
  * Index: the primary keys of `lanes`, `delivery_log` and `feed_chunks`, unless a statement has another in its comment.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 
 /** All feeds, of all workspaces. A sequential read by design, of an index that has feeds alone (`webhooks_feeds`). */
 export async function listFeedKeys(database: DatabaseOrTransaction): Promise<LaneKey[]> {

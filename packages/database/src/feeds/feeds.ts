@@ -8,10 +8,10 @@
  * comment.
  */
 import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { integerColumn, bigintColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 
 export interface FeedSettings {
   readonly events: readonly string[];

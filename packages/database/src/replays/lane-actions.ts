@@ -12,11 +12,11 @@
  * row. Every statement uses a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import { HEAD_SEQUENCE } from '../delivery/lane-snapshot.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import { probeReplayNow } from './replays.ts';
 import { transactOnce } from '../changes/transact-once.ts';
 import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';

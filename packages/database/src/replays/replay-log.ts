@@ -8,11 +8,11 @@
 import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { foldEmail } from '@sluice/domain/value-rules/identifier-rule';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import type { LoggedDelivery } from '../delivery/logged-deliveries.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 
 /** The deliveries to send again; every given criterion must hold. Resends and tests are left out. */
 export interface ReplayCriteria {

@@ -5,10 +5,10 @@
  *
  * `webhook_replays_running` holds `startReplay` to one. `replay-log.ts` reads the log. After it: `replays.ts`.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import {
   countMatching,
   findSequenceBefore,

@@ -8,11 +8,11 @@
  * drain in `replay-lanes.ts`.
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
 import type { AttemptRecord } from '../delivery/lane-progress.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';
 

@@ -6,7 +6,7 @@
  *
  * Index: as `event-types.ts`, and the primary key of `event_type_sets`.
  */
-import { canonicalJson } from '@sluice/domain/values/canonical-json';
+import { canonicalJson } from '@sluice/domain/values/json';
 import { sql } from 'kysely';
 import { lockEnvironment } from '../accounts/environments.ts';
 import { recordWorkspaceChange } from '../accounts/workspace-audit.ts';

@@ -4,12 +4,12 @@
  * This file finds them, and disables them with their audit entry. Their waiting deliveries are kept, as for any
  * disabled webhook. Index: `lanes_failing`, then the primary keys.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { findAccountOf } from '../accounts/environments.ts';
 import { recordChange } from '../changes/record-change.ts';
 import type { Transaction, DatabaseOrTransaction } from '../connection/connection.ts';
 import { lockAlertLanes } from '../delivery/lane-alerts.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import { auditState, nameOf } from './webhook-changes.ts';
 import { lockWebhook, updateWebhook, type Webhook } from './webhooks.ts';
 

@@ -5,11 +5,11 @@
  * The webhook's row is locked before the account's audit chain, as everywhere (`record-change.ts`).
  */
 import type { AuditState } from '@sluice/domain/accounts/audit-registry';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from '../changes/record-change.ts';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { findAccountOf } from '../accounts/environments.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 import {
   cancelRotation,
   findSigningKeys,

@@ -10,9 +10,9 @@
  *
  * `encrypted-secrets.ts` finds all of them when the installation's own key is replaced.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 
 export interface SigningKeys {
   readonly signingKey: string;

@@ -9,9 +9,9 @@
  * Every statement finds its rows by the primary keys (environment_id, webhook_id). Times are by the database's clock.
  * Used by `worker/src/delivery/access-tokens.ts`.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import type { LaneKey } from '../delivery/lanes.ts';
 
 /** A token that somebody has fetched. */
 export interface StoredToken {

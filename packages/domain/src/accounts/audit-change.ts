@@ -13,9 +13,8 @@ import {
   type AuditObjectType,
   type AuditState,
 } from './audit-registry.ts';
-import { canonicalJson } from '../values/canonical-json.ts';
 import { AppError } from '../values/errors.ts';
-import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
+import { canonicalJson, isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
 import { toStorableText } from '../values/storable-text.ts';
 
 /** One field; null before a creation and after a deletion. */

@@ -5,9 +5,8 @@
  * They are checked before a delivery is logged: an event that does not match costs no row and no request. A later
  * filter does not change deliveries that are already logged.
  */
-import { canonicalJson } from '../values/canonical-json.ts';
 import { TextSearch } from '../value-rules/text-search.ts';
-import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import { canonicalJson, isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import type { ReportingEvent } from './reporting-event.ts';
 
 export const FILTER_OPERATORS = [

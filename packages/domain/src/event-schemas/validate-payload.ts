@@ -3,8 +3,7 @@
  * compiler: intake checks for all workspaces in one process, in which no text of a client may become code, and a
  * compiled schema takes as long as a thousand checks. Its work is counted (`step-budget.ts`).
  */
-import { canonicalJson } from '../values/canonical-json.ts';
-import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import { canonicalJson, isJsonObject, type Json, type JsonObject } from '../values/json.ts';
 import { matchesPattern } from './linear-pattern.ts';
 import {
   holdsCounts,

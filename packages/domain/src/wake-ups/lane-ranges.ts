@@ -8,12 +8,7 @@
  * The search of a range reads all of its queues, so few queues of a range are woken one by one. A workspace with few
  * queues thus never waits behind the ranges of another.
  */
-
-/** A delivery queue: one webhook of a workspace. */
-export interface Lane {
-  readonly environmentId: number;
-  readonly webhookId: number;
-}
+import type { LaneKey } from './lane-key.ts';
 
 /** Delivery queues of one workspace whose webhooks have neighbouring numbers. */
 export interface LaneRange {
@@ -32,18 +27,18 @@ export const WOKEN_TOGETHER_MIN = 16;
 export interface WakeUps {
   readonly ranges: readonly LaneRange[];
   /** Queues that are woken one by one. */
-  readonly alone: readonly Lane[];
+  readonly alone: readonly LaneKey[];
 }
 
 /** The wake-ups of delivery queues, each named once or more, in their order. */
-export function wakeUpsOf(lanes: readonly Lane[]): WakeUps {
+export function wakeUpsOf(lanes: readonly LaneKey[]): WakeUps {
   if (lanes.length < WOKEN_TOGETHER_MIN) return { ranges: [], alone: lanes };
   const byRange = Map.groupBy(
     lanes,
     ({ environmentId, webhookId }) => `${environmentId}/${Math.floor(webhookId / LANES_A_RANGE)}`,
   );
   const ranges: LaneRange[] = [];
-  const alone: Lane[] = [];
+  const alone: LaneKey[] = [];
   for (const members of byRange.values()) {
     const [first] = members;
     const count = new Set(members.map(({ webhookId }) => webhookId)).size;
@@ -54,7 +49,7 @@ export function wakeUpsOf(lanes: readonly Lane[]): WakeUps {
 }
 
 /** The range of a delivery queue. */
-export function rangeOf({ environmentId, webhookId }: Lane): LaneRange {
+export function rangeOf({ environmentId, webhookId }: LaneKey): LaneRange {
   const firstWebhookId = webhookId - (webhookId % LANES_A_RANGE);
   return { environmentId, firstWebhookId, lastWebhookId: firstWebhookId + LANES_A_RANGE - 1 };
 }

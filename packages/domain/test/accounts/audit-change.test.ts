@@ -9,8 +9,7 @@ import {
   type HashedAuditEntry,
 } from '../../src/accounts/audit-change.ts';
 import { AUDIT_OBJECTS, type AuditState } from '../../src/accounts/audit-registry.ts';
-import { canonicalJson } from '../../src/values/canonical-json.ts';
-import type { Json } from '../../src/values/json.ts';
+import { canonicalJson, type Json } from '../../src/values/json.ts';
 
 type Account = AuditState<'account'>;
 

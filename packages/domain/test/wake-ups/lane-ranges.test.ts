@@ -1,22 +1,22 @@
 /** Delivery queues that are woken together: no queue is left out, and few queues cost no search. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { LaneKey } from '../../src/wake-ups/lane-key.ts';
 import {
   LANES_A_RANGE,
   rangeOf,
   wakeUpsOf,
   WOKEN_TOGETHER_MIN,
-  type Lane,
   type LaneRange,
 } from '../../src/wake-ups/lane-ranges.ts';
 
-const neighbours = (environmentId: number, firstWebhookId: number, count: number): Lane[] =>
+const neighbours = (environmentId: number, firstWebhookId: number, count: number): LaneKey[] =>
   Array.from({ length: count }, (_, place) => ({
     environmentId,
     webhookId: firstWebhookId + place,
   }));
 
-const isIn = ({ environmentId, webhookId }: Lane, range: LaneRange): boolean =>
+const isIn = ({ environmentId, webhookId }: LaneKey, range: LaneRange): boolean =>
   environmentId === range.environmentId &&
   webhookId >= range.firstWebhookId &&
   webhookId <= range.lastWebhookId;

@@ -4,6 +4,7 @@
  * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/events/process-commit-batch.ts`,
  * `worker/src/delivery/deliver-webhook.ts`, `worker/src/purchases/advance-purchase-workflow.ts`.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { Logger } from '../process/logger.ts';
 import type { FailingTries } from '../process/failing-tries.ts';
@@ -11,7 +12,7 @@ import { ShardBehind } from './queue-behind.ts';
 import { runShardJob, type JobOutcome, type ProcessCommitBatch } from './queue-shard-job.ts';
 import type { PendingBatches } from './pending-batches.ts';
 import type { WaitingCommitBatches } from './queue-waiting.ts';
-import { PROVIDER_EVENTS_JOB, type LaneKey, type PurchaseKey } from '../queue/queue.ts';
+import { PROVIDER_EVENTS_JOB, type PurchaseKey } from '../queue/queue.ts';
 import type { ProcessJob } from './watched-queue.ts';
 
 /** How many times a lane's try begins anew within the time after which it would count as hung. */

@@ -11,15 +11,10 @@
  *
  * Beside `queue.ts` and `queue-tasks.ts`, which choose the lanes and tasks.
  */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { wakeUpsOf, type LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { AddingQueues } from './queue-adding.ts';
 import { GroupedCalls } from '../process/grouped-calls.ts';
-
-/** One webhook's ordered deliveries. */
-export interface LaneKey {
-  readonly environmentId: number;
-  readonly webhookId: number;
-}
 
 /** One purchase. */
 export interface PurchaseKey {

@@ -65,7 +65,6 @@ export {
   PROVIDER_EVENTS_JOB,
   PURCHASE_QUEUE_NAME,
   RANGE_QUEUE_NAME,
-  type LaneKey,
   type PurchaseKey,
 } from './queue-wake-ups.ts';
 

@@ -13,8 +13,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
-import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
+import { nameOf } from '@sluice/database/delivery/lanes';
 import { claimToken, keepToken, releaseToken } from '@sluice/database/webhooks/webhook-tokens';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { HttpClient } from '../http/http-client.ts';
 import type { TokenSource } from '../lane/endpoint-access.ts';
 import { fetchToken } from './fetch-token.ts';

@@ -6,7 +6,7 @@
  *
  * Between `range-drains.ts` and `lane-store.ts`.
  */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { LaneDrainDeps } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';

@@ -10,7 +10,7 @@
  * same event id. Step 11 of the walk. Before: `appendDeliveries` logged the deliveries, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/delivery/lane-progress.ts` (step 14).
  */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from '../lane/lane-drain.ts';
 import type { LaneDrainDeps, LeaseOptions, TakenLane } from '../lane/lane-drain-deps.ts';
 import type { LaneStore } from '../lane/lane-store.ts';

@@ -7,9 +7,9 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection/connection';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';

@@ -12,7 +12,8 @@
  *
  * Between `process-commit-batch.ts`, which logs, and `deliver-webhook.ts`.
  */
-import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
+import { nameOf } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { TakenLane } from '../lane/lane-drain-deps.ts';
 
 export interface DirectWakesOptions {

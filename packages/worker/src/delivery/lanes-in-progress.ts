@@ -10,7 +10,8 @@
  * Between `process-commit-batch.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
 import type { LoggedLane } from '@sluice/database/delivery/logged-lanes';
-import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
+import { nameOf } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 
 /** A drain as a logging transaction needs it. */
 export interface GrowingDrain {

@@ -12,7 +12,8 @@
  *
  * Between `platform/src/consumers/queue-consumers.ts`, which runs the jobs, and `deliver-webhook.ts`.
  */
-import type { FoundLane, LaneKey } from '@sluice/database/delivery/lanes';
+import type { FoundLane } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { LANES_A_RANGE, type LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import type { TakenLane } from '../lane/lane-drain-deps.ts';
 

@@ -22,7 +22,6 @@ import {
   type ImportRow,
 } from '@sluice/database/imports/imports';
 import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
 import {
   isConflict,
@@ -39,6 +38,7 @@ import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/loaded-s
 import { identifierText, storedValue } from '@sluice/domain/operations/state-keys';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import {
   waitForAcknowledged,
   type AcknowledgedCalls,

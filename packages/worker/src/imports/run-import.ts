@@ -20,10 +20,10 @@ import {
   type ImportState,
   type ImportStep,
 } from '@sluice/database/imports/imports';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { readColumns, spreadsheetRow } from '@sluice/domain/imports/import-file';
 import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
 import { UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/imports/import-limits';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import {
   importRows,
   type BatchOutcome,

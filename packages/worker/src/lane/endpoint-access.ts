@@ -4,8 +4,8 @@
  *
  * The token itself is fetched and kept by `delivery/access-tokens.ts`.
  */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { EndpointCredentials, OAuth2Client } from '@sluice/domain/delivery/webhook';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { HttpPost } from '../http/http-outcome.ts';
 import { tlsIdentity, type TlsIdentity } from '@sluice/platform/outgoing/tls-identity';
 

@@ -9,11 +9,11 @@
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneRun } from '@sluice/domain/delivery/lane';
 import { retryAfterMs } from '@sluice/domain/delivery/retry-after';
 import { lineOfAttempt, type TailPublisher } from '@sluice/domain/operations/tail';
 import type { Json } from '@sluice/domain/values/json';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneEndpoint } from './lane-endpoint.ts';

@@ -3,10 +3,11 @@
  * for a replay.
  */
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
+import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailPublisher } from '@sluice/domain/operations/tail';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { HttpOutcome } from '../http/http-outcome.ts';
 import type { LanePermits } from '../scheduling/lane-permits.ts';

@@ -9,8 +9,8 @@
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneRun } from '@sluice/domain/delivery/lane';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { FairPermits, Permit, PermitRequester } from '../scheduling/fair-permits.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';

@@ -3,8 +3,8 @@
  * the values are the latest from Postgres. Used by `lane-drain.ts`.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneTarget } from '@sluice/database/delivery/lane-target';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { endpointAccess, type DeliveryPost, type EndpointAccess } from './endpoint-access.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { DeliverySigner, isSignedOtherwise } from './sign-delivery.ts';

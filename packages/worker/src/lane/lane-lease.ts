@@ -14,8 +14,8 @@ import type {
   LaneAfterProgress,
   LaneProgress,
 } from '@sluice/database/delivery/lane-progress';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { AppError } from '@sluice/domain/values/errors';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 

@@ -8,9 +8,10 @@
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
-import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
+import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 import type { LaneDelivery, LaneRun } from '@sluice/domain/delivery/lane';
 import { AppError } from '@sluice/domain/values/errors';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { LaneStore } from './lane-store.ts';
 
 /** As much as goes out in a few round trips, so that many lanes fit into memory: 1,000 hold some 48 MB of 1 KB bodies. */

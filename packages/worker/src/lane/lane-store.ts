@@ -24,12 +24,12 @@ import {
   type ClaimedLane,
   type FoundLane,
   type LaneClaim,
-  type LaneKey,
   type LaneRangeClaim,
   type LaneReport,
 } from '@sluice/database/delivery/lanes';
 import { isRefusedData } from '@sluice/database/connection/statement-failure';
 import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { LaneRange } from '@sluice/domain/wake-ups/lane-ranges';
 import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 

@@ -5,9 +5,9 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { disableOverdue, listOverdueWebhooks } from '@sluice/database/webhooks/failing-webhooks';
 import { alertEvent } from '@sluice/domain/delivery/lane-alert';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from '../process/each-alone.ts';
 

@@ -12,8 +12,8 @@ import {
   takeUntold,
   type UntoldLane,
 } from '@sluice/database/delivery/lane-alerts';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { alertEvent, type LaneAlert } from '@sluice/domain/delivery/lane-alert';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from '../process/each-alone.ts';
 

@@ -10,7 +10,8 @@
  * `deliver-webhook.ts`, which it feeds.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
+import { listLanesToWake, nameOf } from '@sluice/database/delivery/lanes';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 
 export interface ReconcileLanesDeps {
   readonly database: Database;

@@ -9,10 +9,10 @@
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { deleteEndedLaneMerges } from '@sluice/database/delivery/lane-merges';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { clearReplays } from '@sluice/database/replays/replays';
 import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { Producer } from '@sluice/platform/queue/queue';

@@ -6,7 +6,6 @@
  *
  * Counted after the commit, by the clock of Postgres; written by `database/src/maintenance/minute-statistics.ts`.
  */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import {
   ALL_NAMES,
   ALL_WEBHOOKS,
@@ -17,6 +16,7 @@ import { LATENCY_CLASS_COUNT, latencyClassOf } from '@sluice/domain/delivery/lat
 import { isError } from '@sluice/domain/operations/issue';
 import { IMPORT_SOURCE, type Operation } from '@sluice/domain/operations/operation';
 import { toStorableText } from '@sluice/domain/values/storable-text';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 
 const MINUTE_MS = 60_000;
 /** Of a workspace in a minute; further names count among all. A client that invents names must not fill a table. */

@@ -14,9 +14,9 @@
 import type { Database } from '@sluice/database/connection/connection';
 import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import { listTraceparents } from '@sluice/database/events/commit-batches';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { ClaimedReplay } from '@sluice/database/replays/replay-lanes';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { Logger } from '@sluice/platform/process/logger';
 import { clientRequest, commitBatchStep } from '@sluice/platform/telemetry/span-conventions';
 import type { Span, Tracer } from '@sluice/platform/telemetry/tracing';

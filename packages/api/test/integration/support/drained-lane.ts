@@ -1,7 +1,8 @@
 /** A worker's writes to a lane, without a worker. */
 import { recordProgress, type AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import { claimLane, type LaneKey } from '@sluice/database/delivery/lanes';
+import { claimLane } from '@sluice/database/delivery/lanes';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { ApiUnderTest } from './api-under-test.ts';
 
 /** A first attempt that succeeded, with further fields. */

@@ -1,4 +1,5 @@
 /** Results of drains that are written twice. The answer to the first write was lost. */
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
@@ -8,7 +9,7 @@ import {
   type AttemptRecord,
   type DrainReport,
 } from '../../../src/delivery/lane-progress.ts';
-import { claimLane, type LaneKey } from '../../../src/delivery/lanes.ts';
+import { claimLane } from '../../../src/delivery/lanes.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';

@@ -1,7 +1,7 @@
 /** Worker processes that count as dead, and the release of their leases. */
 import type { Database } from '@sluice/database/connection/connection';
 import { openSession as open, type Session } from '@sluice/database/connection/held-session';
-import { claimLane, claimLanes, findLane, type LaneKey } from '@sluice/database/delivery/lanes';
+import { claimLane, claimLanes, findLane } from '@sluice/database/delivery/lanes';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { findDueWork } from '@sluice/database/maintenance/due-work';
 import {
@@ -16,6 +16,7 @@ import {
 } from '@sluice/database/maintenance/worker-processes';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { sql } from 'kysely';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 

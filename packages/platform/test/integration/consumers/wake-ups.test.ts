@@ -5,9 +5,10 @@
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
-import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
 import { startTcpProxyTo, type TcpProxy } from '@sluice/database/testing/tcp-proxy';

@@ -1,10 +1,11 @@
 /** The queue's guarantees, as tests for any broker. */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { track } from '@sluice/domain/testing/sample-operations';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { CommitBatchBuffers, CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
 import { createLogger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/broker-options';
-import { openProducer, type LaneKey, type Producer } from '@sluice/platform/queue/queue';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import {
   startConsumers,
   type ConsumerOptions,

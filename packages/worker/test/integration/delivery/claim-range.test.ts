@@ -1,9 +1,9 @@
 /** A woken range of webhooks: each is drained by one process, and a workspace that is closed is not searched for ever. */
 import type { Database } from '@sluice/database/connection/connection';
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { rangeOf } from '@sluice/domain/wake-ups/lane-ranges';
 import { sql } from 'kysely';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';

@@ -12,9 +12,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection/connection';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
-import { findLane, type LaneKey } from '@sluice/database/delivery/lanes';
+import { findLane } from '@sluice/database/delivery/lanes';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import {
   startServiceUnderTest,

@@ -1,6 +1,6 @@
 /** Events of each kind that one lane may hold, in turns: a report, a tracked event of one's own, a published message. */
-import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 
 /**
  * The event of a number, `e<number>`.

@@ -9,13 +9,14 @@ import type { LaneTaking, LoggedLane } from '@sluice/database/delivery/logged-la
 import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { skipHead } from '@sluice/database/replays/lane-actions';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
-import { findLane, type LaneKey, type LaneReport } from '@sluice/database/delivery/lanes';
+import { findLane, type LaneReport } from '@sluice/database/delivery/lanes';
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import {
