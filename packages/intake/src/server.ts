@@ -44,6 +44,8 @@ export interface ServerOptions {
   readonly port: number;
   /** Of open connections. Further ones are cut. */
   readonly connectionCountMax: number;
+  /** As `receive-buffer.ts` has found. */
+  readonly isReceiveBufferSmall: boolean;
   readonly routes: readonly Route[];
   readonly accept: Accept;
   /** Asked before `accept`, for calls that can take the fast path. */
@@ -97,7 +99,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     ownerOf: options.ownerOf,
     demoGate: new DemoGate(options.demoHosts),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
-    bodyReads: new BodyReads(() => performance.now()),
+    bodyReads: new BodyReads(() => performance.now(), options.isReceiveBufferSmall),
     requestTurns: new RequestTurns(),
   };
 

@@ -15,7 +15,7 @@ const CHUNK_SIZE_BYTES_OF_DOUBLE_COST = 2_048;
 const TURN_COST_MAX = 6_000;
 /** Of a new connection at once: the kernel keeps up to 128 KB of it, in chunks of one byte. */
 const FIRST_ALLOWANCE = 24_000;
-/** The fastest HTTP client takes 1.7 µs to make a line and its chunk; at 400 it was cut once in ten runs. */
+/** Node's client takes 1.7 µs to make a line and its chunk; at 400 it was cut once in ten runs. */
 const ALLOWANCE_PER_MS = 1_000;
 /** The kernel keeps megabytes of a connection: 3 MB in chunks of 29 bytes, 15 MB in chunks of 200. They take 50 ms. */
 const ALLOWANCE_MAX = 80_000;
@@ -34,11 +34,14 @@ const BUSY_FOR_MS = 1_000;
  *   turn 1:  connection A, over TURN_COST_MAX ─▶ pause B, C, D      turn 2:  B …      turn 3:  C …
  * ```
  *
- * A connection that goes beyond the allowance alone is cut. The allowance grows faster than a client makes chunks: ten
- * senders of prepared chunks of 32 bytes kept every other connection waiting for seconds.
+ * A connection that goes beyond the allowance alone is cut, unless the kernel bounds each turn itself
+ * (`receive-buffer.ts`). Ten senders of prepared chunks of 32 bytes kept every other connection waiting for seconds. The
+ * allowance grows faster than clients in Node or Python make chunks. Clients in Go and Java are faster: of 200,000 lines,
+ * each in a chunk, half of the streams were cut.
  */
 export class BodyReads {
   readonly #monotonicNow: () => number;
+  readonly #isReceiveBufferSmall: boolean;
   /** Read last is last. */
   readonly #open = new Set<BodyRead>();
   #turn = 0;
@@ -46,9 +49,13 @@ export class BodyReads {
   /** At the end of the last turn. */
   #busyCount = 0;
 
-  /** @param monotonicNow - milliseconds that never go back. */
-  constructor(monotonicNow: () => number) {
+  /**
+   * @param monotonicNow - milliseconds that never go back.
+   * @param isReceiveBufferSmall - true if the kernel bounds each turn itself (`receive-buffer.ts`). Then every connection stays.
+   */
+  constructor(monotonicNow: () => number, isReceiveBufferSmall = false) {
     this.#monotonicNow = monotonicNow;
+    this.#isReceiveBufferSmall = isReceiveBufferSmall;
   }
 
   /**
@@ -60,6 +67,7 @@ export class BodyReads {
     const read = new BodyRead(connection, {
       onResumed,
       isFull: () => this.#turnCost > TURN_COST_MAX,
+      mayCut: !this.#isReceiveBufferSmall,
       openedAtMs: this.#monotonicNow(),
       spend: (cost) => this.#spend(read, cost),
       close: () => void this.#open.delete(read),
@@ -105,6 +113,7 @@ interface TurnOfReads {
   readonly onResumed: (() => void) | undefined;
   /** The turn has no time left for further connections. */
   readonly isFull: () => boolean;
+  readonly mayCut: boolean;
   readonly openedAtMs: number;
   readonly spend: (cost: number) => void;
   readonly close: () => void;
@@ -140,7 +149,7 @@ export class BodyRead implements Throttle {
     this.#turn.spend(cost);
     this.#turnCost += cost;
     this.#allowance -= cost;
-    return this.#allowance < 0 && this.#turn.isFull();
+    return this.#turn.mayCut && this.#allowance < 0 && this.#turn.isFull();
   }
 
   /**

@@ -65,6 +65,16 @@ describe('chunks of bodies that come in parts', () => {
     }
   });
 
+  test('leave a connection open if the kernel keeps less of it than is read at once', async () => {
+    const bodyReads = new BodyReads(() => 0, true);
+    const caller = begin({ ...stateWith(64 * MEBIBYTE), bodyReads }, '', () => undefined);
+    for (let turn = 0; turn < 20; turn++) {
+      receive(caller, tiny, 15_000);
+      await iteration();
+    }
+    expect(caller.isCut).toBe(false);
+  });
+
   test('that came while the process could not read them are read', async () => {
     let nowMs = 0;
     const caller = opener(() => nowMs)();

@@ -23,6 +23,7 @@ import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { TEXT_TYPE } from '../../../src/http/page.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
+import { isReceiveBufferSmall } from '../../../src/receive-buffer.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../../src/stream/held-bytes.ts';
@@ -133,6 +134,7 @@ export async function startIntakeUnderTest(
     host: '127.0.0.1',
     port: 0,
     connectionCountMax,
+    isReceiveBufferSmall: isReceiveBufferSmall(),
     collected,
     unread,
     routes,

@@ -1,0 +1,23 @@
+/**
+ * Receive buffer of the kernel for each connection. Used by `main.ts`, for `body/body-reads.ts`.
+ *
+ * uWebSockets.js reads 512 KB at once, and goes on in the same turn of the event loop as long as the kernel has as many. A
+ * client in Go or Java makes small chunks faster than they are handed over, so with a large buffer such a turn is endless.
+ * With a small one uWebSockets.js never gets 512 KB: each turn is short, a pause takes effect after it, and every sender
+ * is taken to its end.
+ */
+import { readFileSync } from 'node:fs';
+
+/** The kernel counts its own records as well, so such a buffer never has 512 KB of bytes. */
+const SMALL_BUFFER_SIZE_BYTES_MAX = 512 * 1_024;
+
+/** True if no connection can have a larger buffer: the third value of `net.ipv4.tcp_rmem`. False if it is not known. */
+export function isReceiveBufferSmall(): boolean {
+  try {
+    const [, , sizeBytesMax] = readFileSync('/proc/sys/net/ipv4/tcp_rmem', 'utf8').split(/\s+/);
+    return Number(sizeBytesMax) <= SMALL_BUFFER_SIZE_BYTES_MAX;
+  } catch {
+    // Only Linux has the file.
+    return false;
+  }
+}
