@@ -4,6 +4,7 @@
  */
 import { connect, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
@@ -103,6 +104,15 @@ interface Cut {
   readonly isSlow: boolean;
 }
 
+const cutsOf = (transports: readonly Transport[]): fc.Arbitrary<Cut> =>
+  fc.record({
+    transport: fc.constantFrom(...transports),
+    sentShare: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
+    waitMs: fc.constantFrom(0, 1, 5, 20, 100),
+    isReset: fc.boolean(),
+    isSlow: fc.boolean(),
+  });
+
 async function sendAndCut(cut: Cut): Promise<void> {
   const { transport, sentShare, waitMs, after, isReset, isSlow } = cut;
   const socket = connect(port, '127.0.0.1');
@@ -166,6 +176,64 @@ const isIdle = () =>
     { timeout: 60_000, interval: 100 },
   );
 
+const TRANSPORT_NAMES = [
+  'a file',
+  'a file in gzip',
+  'a small file',
+  'a tail',
+  'a stream of a feed',
+  'a waiting page of a feed',
+];
+/** The long form, by hand: `CUT_RUNS=50 CUT_SEED=1`. */
+const RUN_COUNT = Number(process.env['CUT_RUNS'] ?? 2);
+const SEED = Number(process.env['CUT_SEED'] ?? 37);
+const WINDOW_MS = 100;
+const RELEASED_WITHIN_MS = 2_000;
+const RELEASED = { readers: 0, places: 0, rows: 0, isUsed: false, isMore: false };
+
+/** Within two seconds of its own time: a standstill of the machine is one window. */
+async function expectReleased(before: number): Promise<void> {
+  for (let passedMs = 0; ; passedMs += WINDOW_MS) {
+    const utilisationBefore = performance.eventLoopUtilization();
+    await sleep(WINDOW_MS);
+    const { utilization } = performance.eventLoopUtilization(utilisationBefore);
+    collectGarbage();
+    const { heapUsed, external } = process.memoryUsage();
+    const state = {
+      readers: hub.readerCount(api.a.environmentId),
+      places: takenPlaceCount(),
+      rows: await keptCount(),
+      isUsed: utilization >= 0.05,
+      isMore: heapUsed + external - before >= 16 * MEBIBYTE,
+    };
+    if (passedMs >= RELEASED_WITHIN_MS || isDeepStrictEqual(state, RELEASED))
+      return expect(state).toEqual(RELEASED);
+  }
+}
+
+test.each(TRANSPORT_NAMES)(
+  '%s that is cut at any stage has released its CPU time, memory and rows within 2 s',
+  { timeout: 120_000 + RUN_COUNT * 10_000 },
+  async (wanted) => {
+    const feed = { body: { events: ['customer_subscribed'] } };
+    await api.call('PUT', '/v1/feeds/cut', feed);
+    const transport = (await transports()).find(({ name }) => name === wanted)!;
+    const whole: Cut = { transport, sentShare: 1, waitMs: 200, isReset: false, isSlow: false };
+    // Its code and its buffers stay.
+    await sendAndCut(whole);
+    await isIdle();
+    const before = await heldSizeBytes();
+    await fc.assert(
+      fc.asyncProperty(cutsOf([transport]), async (cut) => {
+        const telling = setInterval(tell, 1);
+        await sendAndCut(cut).finally(() => clearInterval(telling));
+        await expectReleased(before);
+      }),
+      { seed: SEED, numRuns: RUN_COUNT, endOnFailure: true, examples: [[whole]] },
+    );
+  },
+);
+
 test(
   'a file or a tail that is cut at any stage leaves no work, no memory and no rows',
   { timeout: 240_000 },
@@ -185,13 +253,7 @@ test(
     await Promise.all(all.map((transport) => sendAndCut({ ...whole, transport, after })));
     await isIdle();
     const before = await heldSizeBytes();
-    const cuts: fc.Arbitrary<Cut> = fc.record({
-      transport: fc.constantFrom(...all),
-      sentShare: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
-      waitMs: fc.constantFrom(0, 1, 5, 20, 100),
-      isReset: fc.boolean(),
-      isSlow: fc.boolean(),
-    });
+    const cuts = cutsOf(all);
     const telling = setInterval(tell, 1);
     await fc.assert(
       fc.asyncProperty(fc.array(cuts, { minLength: 4, maxLength: 8 }), async (several) => {
