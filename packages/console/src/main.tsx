@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Shell } from './shell.tsx';
-import { request, RequestFailed } from './client/request.ts';
+import { own, request, RequestFailed } from './client/request.ts';
 import { forgetResources, watchSignedOut } from './client/resource.ts';
 import type { Session } from './client/session.ts';
 import { watchUserInput } from './client/user-input.ts';
@@ -27,15 +27,17 @@ type Standing =
 async function askStanding(isOver: boolean, refusal?: string): Promise<Standing> {
   try {
     // Answered to anybody, so that a page without a session shows no failed call.
-    const answer = await request<{
-      is_signed_in: boolean;
-      has_demo: boolean;
-      second_factor: 'needs_code' | 'needs_setup' | null;
-    }>('/console/session');
+    const answer = await request(
+      own<{
+        is_signed_in: boolean;
+        has_demo: boolean;
+        second_factor: 'needs_code' | 'needs_setup' | null;
+      }>('get', '/console/session'),
+    );
     if (answer.second_factor) return { is: 'incomplete', standing: answer.second_factor };
     if (!answer.is_signed_in)
       return { is: 'signed_out', hasDemo: answer.has_demo, isOver, refusal };
-    return { is: 'signed_in', session: await request<Session>('/console/me') };
+    return { is: 'signed_in', session: await request(own<Session>('get', '/console/me')) };
   } catch (error) {
     if (error instanceof RequestFailed) return { is: 'failed', failure: error };
     throw error;
@@ -77,7 +79,7 @@ function Page() {
   const signOut = async (): Promise<void> => {
     let left: { readonly url: string } | undefined;
     try {
-      left = await request<typeof left>('/console/session', { method: 'DELETE' });
+      left = await request(own<typeof left>('delete', '/console/session'));
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error;
       // The session may still be open: a user who leaves the machine must see that.

@@ -8,7 +8,7 @@
  */
 import { useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import { callAsPortal, request, RequestFailed } from './client/request.ts';
+import { callAsPortal, own, request, RequestFailed } from './client/request.ts';
 import { forgetResources, watchSignedOut } from './client/resource.ts';
 import { type Capability, ReachContext } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
@@ -62,9 +62,9 @@ async function openPortal(): Promise<PortalSession> {
   if (code !== undefined) {
     const given = code;
     code = undefined;
-    await request('/portal/session', { method: 'POST', body: { link, code: given } });
+    await request(own('post', '/portal/session', { link, code: given }));
   }
-  return request<PortalSession>('/portal/session');
+  return request(own<PortalSession>('get', '/portal/session'));
 }
 
 function Portal() {

@@ -1,6 +1,6 @@
 /** Frame of every screen: the menu, the bar above, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { request, RequestFailed } from './client/request.ts';
+import { own, request, RequestFailed } from './client/request.ts';
 import { noteSignedOut } from './client/resource.ts';
 import {
   type Capability,
@@ -210,7 +210,7 @@ function SignedIn({
 
 /** By any call with the session. */
 const reportUse = (): void =>
-  void request('/console/me').catch((error: unknown) => {
+  void request(own('get', '/console/me')).catch((error: unknown) => {
     if (!(error instanceof RequestFailed)) throw error;
     if (error.status === 401) noteSignedOut();
   });

@@ -1,31 +1,16 @@
 /** One entry of the audit log: its actor, its call, the values before and after, and its place in the chain. */
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
-import { actorText, type AuditEntry, valueText } from '../sentences/audit-text.ts';
+import { actorText, valueText } from '../sentences/audit-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface WholeEntry extends AuditEntry {
-  readonly user_agent: string | null;
-  readonly request_id: string | null;
-  readonly environment_id: number | null;
-  readonly changes: readonly {
-    readonly attribute: string;
-    readonly from: unknown;
-    readonly to: unknown;
-    readonly redacted: boolean;
-  }[];
-  readonly context: {
-    readonly credential_id: number | null;
-    readonly session_id: number | null;
-    readonly run_id: string | null;
-  };
-  readonly hash: string;
-  readonly prev_hash: string;
-}
+type WholeEntry = Described<'AuditLogDetailResponse'>['audit_log'];
 
 export const auditEntryRoute: Route = {
   pattern: '/audit/:id',
@@ -37,11 +22,12 @@ export const auditEntryRoute: Route = {
 
 function Entry({ id }: { readonly id: string }) {
   const { account } = useSession();
-  const base = `/v1/accounts/${account.id}/audit_log`;
-  const resource = useResource<{ audit_log: WholeEntry }>(`${base}/${encodeURIComponent(id)}`);
-  const before = useResource<{ audit_log: WholeEntry }>(
-    Number(id) > 1 ? `${base}/${Number(id) - 1}` : undefined,
-  );
+  const callOf = (entryId: number | string) =>
+    get('/v1/accounts/{account_id}/audit_log/{audit_log_id}', {
+      path: { account_id: account.id, audit_log_id: entryId },
+    });
+  const resource = useResource(callOf(id));
+  const before = useResource(Number(id) > 1 ? callOf(Number(id) - 1) : undefined);
   return (
     <Shown resource={resource} lines={4}>
       {({ audit_log: entry }) => (

@@ -1,34 +1,34 @@
 /** The audit log as a file: ordered, waited for with its progress, then fetched by a link that is good for ten minutes. */
 import { useEffect, useState } from 'react';
+import { get, post } from '../client/calls.ts';
+import type { BodyOf, Described } from '../client/operations.ts';
 import { request, RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
+import type { AuditFilters } from './audit.tsx';
 
-interface Export {
-  readonly id: string;
-  readonly status: 'pending' | 'processing' | 'completed' | 'failed';
-  /** From 0 to 1. */
-  readonly progress: number;
-  readonly row_count: number | null;
-  readonly download_url: string | null;
-}
+type Export = Described<'ExportResponse'>['export'];
+type WantedExport = NonNullable<BodyOf<'post', '/v1/accounts/{account_id}/audit_logs/export'>>;
 
 const POLL_MS = 1_000;
 
-export function AuditExport({ filters }: { readonly filters: Readonly<Record<string, string>> }) {
+export function AuditExport({ filters }: { readonly filters: AuditFilters }) {
   const { account } = useSession();
   const [ordered, setOrdered] = useState<Export>();
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
-  const base = `/v1/accounts/${account.id}/audit_logs`;
   const isWaiting = ordered?.status === 'pending' || ordered?.status === 'processing';
   useEffect(() => {
     if (!ordered || !isWaiting) return undefined;
     const timer = setTimeout(async () => {
       try {
-        const answer = await request<{ export: Export }>(`${base}/exports/${ordered.id}`);
+        const answer = await request(
+          get('/v1/accounts/{account_id}/audit_logs/exports/{export_id}', {
+            path: { account_id: account.id, export_id: ordered.id },
+          }),
+        );
         if (answer.export.status === 'completed') announce('The file is ready');
         setOrdered(answer.export);
       } catch (error) {
@@ -38,7 +38,7 @@ export function AuditExport({ filters }: { readonly filters: Readonly<Record<str
       }
     }, POLL_MS);
     return () => clearTimeout(timer);
-  }, [ordered, isWaiting, base]);
+  }, [ordered, isWaiting, account.id]);
   const order = (format: 'csv' | 'ndjson') => (): void =>
     void run(async () => {
       const numbers = ['user_id', 'credential_id', 'session_id'];
@@ -47,11 +47,13 @@ export function AuditExport({ filters }: { readonly filters: Readonly<Record<str
           name,
           numbers.includes(name) ? Number(value) : value,
         ]),
+      ) as WantedExport;
+      const answer = await callOnce(
+        post('/v1/accounts/{account_id}/audit_logs/export', {
+          path: { account_id: account.id },
+          body,
+        }),
       );
-      const answer = await callOnce<{ export: Export }>(`${base}/export`, {
-        method: 'POST',
-        body,
-      });
       setOrdered(answer.export);
     });
   return (

@@ -1,5 +1,7 @@
 /** The audit log: changes with their actors, newest first, filtered by the address, and as a file. */
 import { useMemo } from 'react';
+import { get } from '../client/calls.ts';
+import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterChoice } from '../forms/filter-choice.tsx';
@@ -14,7 +16,9 @@ import { ACTOR_TYPES, actorText, type AuditEntry } from '../sentences/audit-text
 import { visibleText } from '../sentences/visible-text.ts';
 import { AuditExport } from './audit-export.tsx';
 
-const ACTIONS = ['created', 'updated', 'deleted'] as const;
+type Asked = QueryOf<'/v1/accounts/{account_id}/audit_logs'>;
+
+const ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly Asked['action'][];
 const NUMBER = /^[1-9]\d{0,9}$/;
 const DAY = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?$/;
 
@@ -51,10 +55,13 @@ const FILTERS = {
   ip: 'ip_addr',
   from: 'start_time',
   to: 'end_time',
-} as const;
+} as const satisfies Readonly<Record<string, keyof Asked>>;
+
+/** Their values are the ones that the route admits. */
+export type AuditFilters = Pick<Asked, (typeof FILTERS)[keyof typeof FILTERS]>;
 
 /** The filters of the API; a filter that needs another one is left out without that one. */
-function filterOf(query: RangeQuery): Record<string, string> {
+function filterOf(query: RangeQuery): AuditFilters {
   return Object.fromEntries(
     Object.entries(FILTERS).flatMap(([name, field]) => {
       const value = query[name];
@@ -69,28 +76,21 @@ function filterOf(query: RangeQuery): Record<string, string> {
   );
 }
 
-interface FieldOptions {
-  readonly object_types: readonly { readonly object_type: string; readonly label: string }[];
-}
-
 function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { account } = useSession();
   const setQuery = useSetQuery();
-  const base = `/v1/accounts/${account.id}/audit_logs`;
+  const path = { account_id: account.id };
   // Frozen: a range that moved with the clock would be another list each second.
   const nowMs = useMemo(() => Date.now(), [query['last']]);
   const filters = filterOf(withTimes(query, nowMs, FROM_TO));
   const { start } = query;
-  const asked = new URLSearchParams({
-    limit: '50',
-    ...filters,
-    ...(start !== undefined && { cursor: start }),
-  });
-  const resource = useResource<{
-    audit_logs: readonly AuditEntry[];
-    meta: { next_cursor: number | null };
-  }>(`${base}?${asked.toString()}`);
-  const options = useResource<FieldOptions>(`${base}/field_options`);
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/audit_logs', {
+      path,
+      query: { limit: 50, ...filters, cursor: start },
+    }),
+  );
+  const options = useResource(get('/v1/accounts/{account_id}/audit_logs/field_options', { path }));
   const filter = (change: Record<string, string | undefined>): void =>
     setQuery({ ...change, start: undefined });
   const labels = new Map(

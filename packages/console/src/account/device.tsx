@@ -1,6 +1,6 @@
 /** Lets a program in that waits with a code: `sluice login`. The user types the code; no link carries it. */
 import { type FormEvent, useState } from 'react';
-import { request } from '../client/request.ts';
+import { own, request } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -37,18 +37,14 @@ function DeviceScreen() {
     event.preventDefault();
     const given = formText(event.currentTarget, 'code');
     void run(async () => {
-      setDevice(
-        await request<Device>('/console/device', { method: 'POST', body: { code: given } }),
-      );
+      setDevice(await request(own<Device>('post', '/console/device', { code: given })));
       setCode(given);
     });
   };
   const decide = (isApproved: boolean, environmentId: number | null): void =>
     void run(async () => {
-      await request('/console/device/decision', {
-        method: 'POST',
-        body: { code, approve: isApproved, environment_id: environmentId },
-      });
+      const body = { code, approve: isApproved, environment_id: environmentId };
+      await request(own('post', '/console/device/decision', body));
       const text = isApproved
         ? 'The program is let in. Go back to the terminal.'
         : 'The program is not let in.';

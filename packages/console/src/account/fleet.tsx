@@ -1,66 +1,19 @@
 /** Health of the installation, and its backlogs. Alerts come first, each with its runbook; then all other facts. */
 import type { ReactNode } from 'react';
+import { get } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
-import { type UnknownKeys, UnknownKeyList } from '../parts/unknown-keys.tsx';
+import { UnknownKeyList } from '../parts/unknown-keys.tsx';
 import type { Route } from '../routing/router.tsx';
 import { ageText, durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface FleetProcess {
-  readonly id: string;
-  readonly service: string;
-  readonly version: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly started_at: string;
-  readonly beat_age_ms: number;
-  readonly clock_ahead_ms: number | null;
-  readonly broker_answers: boolean | null;
-  readonly stuck_queues: readonly string[];
-  readonly spill: {
-    readonly size_bytes: number;
-    readonly size_bytes_max: number;
-    readonly commit_batches: number;
-    readonly oldest_age_ms: number;
-  } | null;
-}
-
-interface Shard {
-  readonly shard: number;
-  readonly waiting: number;
-  readonly oldest_age_ms: number | null;
-  readonly stuck: boolean;
-}
-
-interface Lanes {
-  readonly webhooks: number;
-  readonly deliveries: number;
-  readonly oldest_age_ms: number | null;
-}
-
-interface Fleet {
-  readonly read_at: string;
-  readonly alerts: readonly { name: string; summary: string; runbook: string }[];
-  readonly processes: readonly FleetProcess[];
-  readonly broker: {
-    readonly kind: string;
-    readonly description: string;
-    readonly full: boolean;
-    readonly memory_ratio: number;
-    readonly failed_commit_batches: number;
-  } | null;
-  readonly shards: readonly Shard[] | null;
-  readonly lanes: { readonly healthy: Lanes; readonly failing: Lanes };
-  readonly parked_operations: number;
-  readonly set_aside_purchases: number;
-  readonly provider_event_oldest_age_ms: number | null;
-  readonly outbox_oldest_age_ms: number | null;
-  /** Null: they cannot be read. */
-  readonly unknown_keys: UnknownKeys | null;
-}
+type Fleet = AnswerOf<'get', '/v1/fleet'>;
+type FleetProcess = Fleet['processes'][number];
+type Shard = NonNullable<Fleet['shards']>[number];
 
 const INTERVAL_MS = 10_000;
 
@@ -73,7 +26,7 @@ export const fleetRoute: Route = {
 };
 
 function FleetView() {
-  const resource = useResource<Fleet>('/v1/fleet', { intervalMs: INTERVAL_MS });
+  const resource = useResource(get('/v1/fleet'), { intervalMs: INTERVAL_MS });
   return (
     <>
       <header className="title">

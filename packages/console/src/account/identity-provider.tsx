@@ -1,5 +1,7 @@
 /** The identity provider of the account, by which its users sign in; for an account_admin. */
 import { type FormEvent, useState } from 'react';
+import { get, put, remove } from '../client/calls.ts';
+import type { BodyOf, Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -15,29 +17,16 @@ import { Shown } from '../parts/states.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { WorkspaceFields } from './user-detail.tsx';
 
-interface Provider {
-  readonly issuer: string;
-  readonly client_id: string;
-  readonly has_client_secret: boolean;
-  readonly email_domains: readonly string[];
-  readonly required: boolean;
-  readonly counts_as_two_factors: boolean;
-  readonly new_user_role: 'member' | 'billing_admin' | null;
-  readonly new_user_environment_ids: readonly number[];
-  /** Null: it cannot be required yet. */
-  readonly admin_signed_in_at: string | null;
-}
+const PROVIDER = '/v1/accounts/{account_id}/identity_provider';
 
-interface ProviderState {
-  readonly identity_provider: Provider | null;
-  readonly redirect_uri: string;
-  readonly domain_record: { readonly name: string; readonly text: string };
-}
+type ProviderState = Described<'IdentityProviderResponse'>;
+type Provider = NonNullable<ProviderState['identity_provider']>;
+type NewUserRole = NonNullable<Provider['new_user_role']>;
 
 export function IdentityProviderCard() {
   const { account } = useSession();
-  const path = `/v1/accounts/${account.id}/identity_provider`;
-  const resource = useResource<ProviderState>(path);
+  const path = { account_id: account.id };
+  const resource = useResource(get(PROVIDER, { path }));
   const [isSetting, setIsSetting] = useState(false);
   return (
     <section className="card" aria-labelledby="identity-provider">
@@ -59,8 +48,7 @@ export function IdentityProviderCard() {
               </button>
               {state.identity_provider && (
                 <ActionButton
-                  path={path}
-                  method="DELETE"
+                  call={remove(PROVIDER, { path })}
                   capability="account.manage"
                   done="The identity provider is removed"
                   onDone={() => void resource.reload()}
@@ -71,7 +59,6 @@ export function IdentityProviderCard() {
             </div>
             {isSetting && (
               <SetProvider
-                path={path}
                 state={state}
                 onClose={() => setIsSetting(false)}
                 onSaved={() => {
@@ -114,19 +101,17 @@ function Summary({ provider }: { readonly provider: Provider }) {
 }
 
 function SetProvider({
-  path,
   state,
   onClose,
   onSaved,
 }: {
-  readonly path: string;
   readonly state: ProviderState;
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }) {
-  const { workspaces } = useSession();
+  const { account, workspaces } = useSession();
   const provider = state.identity_provider;
-  const [role, setRole] = useState(provider?.new_user_role ?? '');
+  const [role, setRole] = useState<NewUserRole | ''>(provider?.new_user_role ?? '');
   const [environmentIds, setEnvironmentIds] = useState<readonly number[]>(
     provider?.new_user_environment_ids ?? workspaces.map(({ id }) => id),
   );
@@ -136,7 +121,7 @@ function SetProvider({
     event.preventDefault();
     const form = event.currentTarget;
     const secret = formText(form, 'client-secret');
-    const body = {
+    const body: BodyOf<'put', typeof PROVIDER> = {
       issuer: formText(form, 'issuer'),
       client_id: formText(form, 'client-id'),
       ...(secret !== '' && { client_secret: secret }),
@@ -149,7 +134,7 @@ function SetProvider({
       new_user_environment_ids: role === '' ? [] : environmentIds,
     };
     void run(async () => {
-      await callOnce(path, { method: 'PUT', body });
+      await callOnce(put(PROVIDER, { path: { account_id: account.id }, body }));
       announce('The identity provider is set');
       onSaved();
     });
@@ -220,7 +205,7 @@ function SetProvider({
         <select
           id="new-user-role"
           value={role}
-          onChange={(event) => setRole(event.currentTarget.value)}
+          onChange={(event) => setRole(event.currentTarget.value as NewUserRole | '')}
         >
           <option value="">is refused</option>
           <option value="member">becomes a member</option>

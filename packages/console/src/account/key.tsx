@@ -1,5 +1,6 @@
 /** One key: its rights, its last use, and the changes that it made. Also a new secret, and its end. */
 import { useState } from 'react';
+import { get, post, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -27,8 +28,9 @@ export const keyRoute: Route = {
 function KeyView({ id }: { readonly id: string }) {
   const { account } = useSession();
   const nowMs = useNow(10_000);
-  const path = `/v1/accounts/${account.id}/api_credentials/${encodeURIComponent(id)}`;
-  const resource = useResource<{ api_credential: Credential }>(path);
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/api_credentials/{id}', { path: { account_id: account.id, id } }),
+  );
   return (
     <Shown resource={resource} lines={4}>
       {({ api_credential: key }) => (
@@ -81,7 +83,7 @@ function KeyView({ id }: { readonly id: string }) {
               )}
             </dl>
             {stateOfKey(key, nowMs) === 'in force' && (
-              <KeyActions credential={key} path={path} onChanged={() => void resource.reload()} />
+              <KeyActions credential={key} onChanged={() => void resource.reload()} />
             )}
           </section>
           <LatestChanges title="Changed with it last" credentialId={key.id} />
@@ -94,8 +96,10 @@ function KeyView({ id }: { readonly id: string }) {
 /** Email of the user who made the key; empty for the maker of a token by a token. */
 function Maker({ userId }: { readonly userId: number | null }) {
   const { account } = useSession();
-  const { data } = useResource<{ users: readonly { id: number; email: string }[] }>(
-    userId === null ? undefined : `/v1/accounts/${account.id}/all_users`,
+  const { data } = useResource(
+    userId === null
+      ? undefined
+      : get('/v1/accounts/{account_id}/all_users', { path: { account_id: account.id } }),
   );
   const maker = data?.users.find(({ id }) => id === userId);
   return maker ? <> by {visibleText(maker.email)}</> : null;
@@ -141,13 +145,13 @@ function UseSentence({ credential }: { readonly credential: Credential }) {
 
 function KeyActions({
   credential,
-  path,
   onChanged,
 }: {
   readonly credential: Credential;
-  readonly path: string;
   readonly onChanged: () => void;
 }) {
+  const { account } = useSession();
+  const path = { account_id: account.id, id: credential.id };
   const [asked, setAsked] = useState<'rotation' | 'revocation'>();
   const [secret, setSecret] = useState<string>();
   const callOnce = useCallOnce();
@@ -155,7 +159,9 @@ function KeyActions({
   const name = visibleText(credential.name);
   const rotate = (): void =>
     void run(async () => {
-      const made = await callOnce<{ secret: string }>(`${path}/rotate`, { method: 'POST' });
+      const made = await callOnce(
+        post('/v1/accounts/{account_id}/api_credentials/{id}/rotate', { path }),
+      );
       setSecret(made.secret);
       onChanged();
     });
@@ -196,8 +202,7 @@ function KeyActions({
           <p>Programs that use it are refused within a second. It stays in the list.</p>
           <div className="actions">
             <ActionButton
-              path={path}
-              method="DELETE"
+              call={remove('/v1/accounts/{account_id}/api_credentials/{id}', { path })}
               capability="account.manage"
               isMain
               done={`${name} is revoked`}

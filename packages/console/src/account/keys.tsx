@@ -1,5 +1,6 @@
 /** The keys and tokens of the account: which are in force, and new ones, whose secret is shown once. */
 import { type FormEvent, useState } from 'react';
+import { get, post } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
@@ -21,6 +22,7 @@ import {
   stateOfKey,
 } from '../sentences/key-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import type { Role } from './user-detail.tsx';
 
 /** As many as of the key itself, and as `/fleet` has of unknown site ids. */
 const HINT_LENGTH = 4;
@@ -38,8 +40,8 @@ function Keys({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const setQuery = useSetQuery();
   const nowMs = useNow(10_000);
   const [isMaking, setIsMaking] = useState(false);
-  const resource = useResource<{ api_credentials: readonly Credential[] }>(
-    `/v1/accounts/${account.id}/api_credentials`,
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/api_credentials', { path: { account_id: account.id } }),
   );
   const isOverShown = query['over'] === 'shown';
   return (
@@ -171,7 +173,7 @@ function MakeKey({
 }) {
   const { account, workspaceId } = useSession();
   const [type, setType] = useState<CredentialType>('pipelines');
-  const [role, setRole] = useState('member');
+  const [role, setRole] = useState<Role>('member');
   // In the state of this dialog alone, which is gone when it closes.
   const [secret, setSecret] = useState<string>();
   const callOnce = useCallOnce();
@@ -186,11 +188,12 @@ function MakeKey({
       ...restrictionsIn(event.currentTarget),
     };
     void run(async () => {
-      const path = `/v1/accounts/${account.id}/api_credentials`;
-      const made = await callOnce<{ secret: string; api_credential: Credential }>(path, {
-        method: 'POST',
-        body,
-      });
+      const made = await callOnce(
+        post('/v1/accounts/{account_id}/api_credentials', {
+          path: { account_id: account.id },
+          body,
+        }),
+      );
       const { site_id: siteId } = made.api_credential;
       setSecret(siteId === null ? made.secret : `${siteId}:${made.secret}`);
       onMade();
@@ -228,7 +231,7 @@ function MakeKey({
             <select
               id="key-role"
               value={role}
-              onChange={(event) => setRole(event.currentTarget.value)}
+              onChange={(event) => setRole(event.currentTarget.value as Role)}
             >
               {['member', 'billing_admin', 'account_admin'].map((each) => (
                 <option key={each} value={each}>

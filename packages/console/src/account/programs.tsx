@@ -1,4 +1,5 @@
 /** The programs that act for the user, and their end. */
+import { own } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -20,7 +21,7 @@ interface Program {
 export function Programs() {
   const { workspaces } = useSession();
   const names = new Map(workspaces.map(({ id, name }) => [id, name]));
-  const resource = useResource<{ programs: readonly Program[] }>('/console/programs', {
+  const resource = useResource(own<{ programs: readonly Program[] }>('get', '/console/programs'), {
     intervalMs: 30_000,
   });
   return (
@@ -79,8 +80,7 @@ export function Programs() {
                     </td>
                     <td>
                       <ActionButton
-                        path={`/console/programs/${each.id}`}
-                        method="DELETE"
+                        call={own('delete', `/console/programs/${each.id}`)}
                         done="The program is ended"
                         onDone={() => void resource.reload()}
                       >

@@ -2,7 +2,7 @@
  * The answer of an identity provider, which the browser brings to `/sign-in/{account}`. It is taken out of the address
  * at once, so that neither the history nor a copied address has it; alone it does not open a session.
  */
-import { request } from '../client/request.ts';
+import { own, request } from '../client/request.ts';
 
 const RETURN_PATH = /^\/sign-in\/([1-9]\d{0,9})$/;
 /** Codes of RFC 6749 §4.1.2.1 and OpenID Connect: any other text is a stranger's. */
@@ -40,12 +40,9 @@ export async function giveProviderAnswer(answer: ProviderAnswer): Promise<string
     const what = ERROR_CODE.test(error) ? `: ${error}` : '';
     return `The identity provider did not sign you in${what}.`;
   }
-  const opened = await request<{ return_path: string } | undefined>(
-    '/console/session/provider/finish',
-    {
-      method: 'POST',
-      body: { account_id: accountId, code, state, ...(issuer !== null && { iss: issuer }) },
-    },
+  const body = { account_id: accountId, code, state, ...(issuer !== null && { iss: issuer }) };
+  const opened = await request(
+    own<{ return_path: string } | undefined>('post', '/console/session/provider/finish', body),
   );
   // A path of ours, which the API has checked; the browser takes no other origin here anyway.
   if (opened) history.replaceState(null, '', opened.return_path);

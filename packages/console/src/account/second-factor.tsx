@@ -1,6 +1,6 @@
 /** The second factor: given at the sign-in, and set up, by an authenticator app. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { request } from '../client/request.ts';
+import { own, request } from '../client/request.ts';
 import { LateSecret, Refusal } from '../forms/form-end.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { useHeldDialog } from '../parts/dialog.tsx';
@@ -58,7 +58,7 @@ function GiveCode({ onDone }: { readonly onDone: () => void }) {
     const text = formText(event.currentTarget, 'factor');
     const body = isRecovery ? { recovery_code: text } : { code: text };
     void run(async () => {
-      await request('/console/session/second_factor', { method: 'POST', body });
+      await request(own('post', '/console/session/second_factor', body));
       onDone();
     });
   };
@@ -112,16 +112,15 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
   const isHeld = useHeldDialog(isRunning);
   const begin = (): void =>
     void run(async () =>
-      setSetup(await request<Setup>('/console/second_factor/setup', { method: 'POST' })),
+      setSetup(await request(own<Setup>('post', '/console/second_factor/setup'))),
     );
   const confirm = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const body = { code: formText(event.currentTarget, 'code') };
     void run(async () => {
-      const answer = await request<{ recovery_codes: string[] }>('/console/second_factor', {
-        method: 'POST',
-        body,
-      });
+      const answer = await request(
+        own<{ recovery_codes: string[] }>('post', '/console/second_factor', body),
+      );
       setCodes(answer.recovery_codes);
     });
   };

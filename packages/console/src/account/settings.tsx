@@ -1,6 +1,7 @@
 /** The user's second factor, open sessions, programs and keyboard; for an account_admin, two factors of the account. */
 import { type FormEvent, useState } from 'react';
-import { request } from '../client/request.ts';
+import { get, post } from '../client/calls.ts';
+import { own, request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { type SignInWay, useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
@@ -73,7 +74,7 @@ interface FactorState {
 }
 
 function SecondFactor() {
-  const resource = useResource<FactorState>('/console/second_factor');
+  const resource = useResource(own<FactorState>('get', '/console/second_factor'));
   const [asked, setAsked] = useState<'setup' | 'codes' | 'removal'>();
   const close = (): void => {
     setAsked(undefined);
@@ -141,13 +142,13 @@ function GiveAppCode({
     const body = isRecovery ? { recovery_code: text } : { code: text };
     void run(async () => {
       if (what === 'removal') {
-        await request('/console/second_factor', { method: 'DELETE', body });
+        await request(own('delete', '/console/second_factor', body));
         announce('The second factor is removed');
         onClose();
         return;
       }
       const path = '/console/second_factor/recovery_codes';
-      const answer = await request<{ recovery_codes: string[] }>(path, { method: 'POST', body });
+      const answer = await request(own<{ recovery_codes: string[] }>('post', path, body));
       setCodes(answer.recovery_codes);
     });
   };
@@ -179,9 +180,8 @@ function GiveAppCode({
 
 function AccountSecurity() {
   const { account } = useSession();
-  const resource = useResource<{ account: { two_factor_required: boolean } }>(
-    `/v1/accounts/${account.id}`,
-  );
+  const path = { account_id: account.id };
+  const resource = useResource(get('/v1/accounts/{account_id}', { path }));
   return (
     <section className="card" aria-labelledby="account-security">
       <h2 id="account-security">Two factors in this account</h2>
@@ -195,7 +195,9 @@ function AccountSecurity() {
             </p>
             <div className="actions">
               <ActionButton
-                path={`/v1/accounts/${account.id}/2fa_required/${isRequired ? 'disable' : 'enable'}`}
+                call={post('/v1/accounts/{account_id}/2fa_required/{action}', {
+                  path: { ...path, action: isRequired ? 'disable' : 'enable' },
+                })}
                 capability="account.manage"
                 done={isRequired ? 'Two factors are not required' : 'Two factors are required'}
                 onDone={() => void resource.reload()}
@@ -211,9 +213,10 @@ function AccountSecurity() {
 }
 
 function Sessions() {
-  const resource = useResource<{ sessions: readonly OpenSession[] }>('/console/sessions', {
-    intervalMs: 30_000,
-  });
+  const resource = useResource(
+    own<{ sessions: readonly OpenSession[] }>('get', '/console/sessions'),
+    { intervalMs: 30_000 },
+  );
   return (
     <section className="stack" aria-labelledby="sessions">
       <h2 id="sessions">Open sessions</h2>
@@ -254,8 +257,7 @@ function Sessions() {
                   <td>
                     {!each.is_current && (
                       <ActionButton
-                        path={`/console/sessions/${each.id}`}
-                        method="DELETE"
+                        call={own('delete', `/console/sessions/${each.id}`)}
                         done="The session is ended"
                         onDone={() => void resource.reload()}
                       >

@@ -1,6 +1,6 @@
 /** Sign-in: one click in the demo, else an email and the code that is mailed to it, the identity provider of its domain, or a token of the account. */
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { request } from '../client/request.ts';
+import { own, request } from '../client/request.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
@@ -43,35 +43,33 @@ export function SignIn({ hasDemo, isOver, refusal, onSignedIn }: SignInProps) {
   }, []);
 
   const signIn = (body: object) => async (): Promise<void> => {
-    const answer = await request<{ accounts: readonly InvitingAccount[] } | undefined>(
-      '/console/session',
-      { method: 'POST', body },
+    const answer = await request(
+      own<{ accounts: readonly InvitingAccount[] } | undefined>('post', '/console/session', body),
     );
     if (!answer) return onSignedIn();
     setAccounts(answer.accounts);
     setStep('account');
   };
   const askForCode = async (): Promise<void> => {
-    await request('/console/session/code', { method: 'POST', body: { email } });
+    await request(own('post', '/console/session/code', { email }));
     setStep('code');
   };
   const giveEmail = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      const answer = await request<{ provider: Provider | null }>('/console/session/provider', {
-        method: 'POST',
-        body: { email },
-      });
+      const answer = await request(
+        own<{ provider: Provider | null }>('post', '/console/session/provider', { email }),
+      );
       if (!answer.provider) return askForCode();
       setProvider(answer.provider);
       setStep('provider');
     });
   };
   const goToProvider = async (): Promise<void> => {
-    const { url } = await request<{ url: string }>('/console/session/provider/begin', {
-      method: 'POST',
-      body: { email, return_path: `${location.pathname}${location.search}` },
-    });
+    const body = { email, return_path: `${location.pathname}${location.search}` };
+    const { url } = await request(
+      own<{ url: string }>('post', '/console/session/provider/begin', body),
+    );
     location.assign(url);
   };
   const giveCode = (event: FormEvent<HTMLFormElement>): void => {

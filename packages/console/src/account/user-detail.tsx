@@ -1,23 +1,16 @@
 /** One user: the role, the workspaces, and help for a user who is locked out. */
 import { useState } from 'react';
+import { put, remove } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 
-export interface User {
-  readonly id: number;
-  readonly email: string;
-  readonly first_name: string;
-  readonly last_name: string;
-  readonly role: string;
-  readonly status: 'active' | 'invited' | 'deactivated';
-  readonly two_factor_enabled: boolean;
-  readonly environment_ids: readonly number[];
-  readonly last_sign_in_at: string | null;
-}
+export type User = Described<'User'>;
+export type Role = User['role'];
 
-const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
+const ROLES = ['member', 'billing_admin', 'account_admin'] as const satisfies readonly Role[];
 
 export function UserDetail({
   user,
@@ -27,9 +20,9 @@ export function UserDetail({
   readonly onChanged: () => void;
 }) {
   const session = useSession();
-  const path = `/v1/accounts/${session.account.id}/users/${user.id}`;
+  const path = { account_id: session.account.id, user_id: user.id };
   const [role, setRole] = useState(user.role);
-  const [environmentIds, setEnvironmentIds] = useState(user.environment_ids);
+  const [environmentIds, setEnvironmentIds] = useState<readonly number[]>(user.environment_ids);
   const [isRemoving, setIsRemoving] = useState(false);
   // Values that a colleague has changed take the place of the ones in the form. A `key` would make a new form, and the
   // focus would leave “Save”.
@@ -55,9 +48,7 @@ export function UserDetail({
         <RoleField id={`role-${user.id}`} value={role} onChange={setRole} />
         <WorkspaceFields value={environmentIds} onChange={setEnvironmentIds} />
         <ActionButton
-          path={path}
-          method="PUT"
-          body={change}
+          call={put('/v1/accounts/{account_id}/users/{user_id}', { path, body: change })}
           capability="account.manage"
           isMain
           isDisabled={Object.keys(change).length === 0}
@@ -69,8 +60,7 @@ export function UserDetail({
       </div>
       <div className="actions">
         <ActionButton
-          path={`${path}/sessions`}
-          method="DELETE"
+          call={remove('/v1/accounts/{account_id}/users/{user_id}/sessions', { path })}
           capability="account.manage"
           done="The sessions and programs are ended"
           onDone={onChanged}
@@ -79,8 +69,7 @@ export function UserDetail({
         </ActionButton>
         {user.two_factor_enabled && user.id !== session.user.id && (
           <ActionButton
-            path={`${path}/second_factor`}
-            method="DELETE"
+            call={remove('/v1/accounts/{account_id}/users/{user_id}/second_factor', { path })}
             capability="account.manage"
             done="The second factor is reset"
             onDone={onChanged}
@@ -100,8 +89,7 @@ export function UserDetail({
           </p>
           <div className="actions">
             <ActionButton
-              path={path}
-              method="DELETE"
+              call={remove('/v1/accounts/{account_id}/users/{user_id}', { path })}
               capability="account.manage"
               isMain
               done={`${user.email} is removed`}
@@ -131,13 +119,17 @@ export function RoleField({
   onChange,
 }: {
   readonly id: string;
-  readonly value: string;
-  readonly onChange: (role: string) => void;
+  readonly value: Role;
+  readonly onChange: (role: Role) => void;
 }) {
   return (
     <label htmlFor={id}>
       Role{' '}
-      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select
+        id={id}
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value as Role)}
+      >
         {ROLES.map((role) => (
           <option key={role} value={role}>
             {role}

@@ -1,5 +1,6 @@
 /** Users of the account, with their roles; for an account_admin. */
 import { type FormEvent, useState } from 'react';
+import { get, post } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
@@ -15,7 +16,7 @@ import { useWork } from '../forms/use-work.ts';
 import { type Route, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { IdentityProviderCard } from './identity-provider.tsx';
-import { RoleField, type User, UserDetail, WorkspaceFields } from './user-detail.tsx';
+import { type Role, RoleField, type User, UserDetail, WorkspaceFields } from './user-detail.tsx';
 
 export const usersRoute: Route = {
   pattern: '/users',
@@ -29,7 +30,9 @@ function Users({ query }: { readonly query: Readonly<Record<string, string>> }) 
   const { account } = useSession();
   const setQuery = useSetQuery();
   const [isInviting, setIsInviting] = useState(false);
-  const resource = useResource<{ users: readonly User[] }>(`/v1/accounts/${account.id}/all_users`);
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/all_users', { path: { account_id: account.id } }),
+  );
   const isShown = query['removed'] === 'shown';
   return (
     <>
@@ -157,7 +160,7 @@ function Invite({
   readonly onInvited: () => void;
 }) {
   const { account, workspaces } = useSession();
-  const [role, setRole] = useState('member');
+  const [role, setRole] = useState<Role>('member');
   const [environmentIds, setEnvironmentIds] = useState<readonly number[]>(
     workspaces.map(({ id }) => id),
   );
@@ -167,10 +170,12 @@ function Invite({
     event.preventDefault();
     const email = formText(event.currentTarget, 'email');
     void run(async () => {
-      await callOnce(`/v1/accounts/${account.id}/users`, {
-        method: 'POST',
-        body: { email, role, environment_ids: environmentIds },
-      });
+      await callOnce(
+        post('/v1/accounts/{account_id}/users', {
+          path: { account_id: account.id },
+          body: { email, role, environment_ids: environmentIds },
+        }),
+      );
       announce(`${email} is invited`);
       onInvited();
     });

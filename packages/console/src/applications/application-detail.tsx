@@ -1,16 +1,16 @@
 /** One application: its endpoints, a link to its portal, and its replays. */
 import { useState } from 'react';
+import { get, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
 import { DeleteButton } from '../forms/delete-button.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Shown } from '../parts/states.tsx';
-import { linkTo, segment } from '../routing/location.ts';
+import { linkTo } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { ApplicationForm } from './application-form.tsx';
-import type { Application } from './application.ts';
 import { ApplicationReplay } from './application-replay.tsx';
 import { Endpoints } from './endpoints.tsx';
 import { NewPortalLink } from './new-portal-link.tsx';
@@ -34,8 +34,10 @@ function ApplicationView({
   const { workspaceId, capabilities, notAllowed } = useReach();
   const { place } = useRouting();
   const [asked, setAsked] = useState<'name' | 'link'>();
-  const path = `/v1/applications/${segment(id)}`;
-  const application = useResource<Application>(path, { workspaceId });
+  const path = { application_id: id };
+  const application = useResource(get('/v1/applications/{application_id}', { path }), {
+    workspaceId,
+  });
   const isAllowed = capabilities.includes('workspace.manage');
   const close = (): void => setAsked(undefined);
   const button = (what: 'name' | 'link', text: string) => (
@@ -62,7 +64,7 @@ function ApplicationView({
               {button('link', 'Portal link …')}
               {button('name', 'Rename …')}
               <DeleteButton
-                path={path}
+                call={remove('/v1/applications/{application_id}', { path })}
                 name={id}
                 what="the application"
                 onDone={() => navigate(linkTo('/applications', place.query))}
@@ -83,7 +85,7 @@ function ApplicationView({
         {(shown) => (
           <>
             <Endpoints applicationId={id} start={start} />
-            <ApplicationReplay path={path} />
+            <ApplicationReplay applicationId={id} />
             <PublishSample id={id} />
             {asked === 'name' && (
               <ApplicationForm

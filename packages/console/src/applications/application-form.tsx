@@ -1,5 +1,6 @@
 /** The form that makes an application, or renames one. Its id stays. */
 import type { FormEvent } from 'react';
+import { post, put } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -8,7 +9,6 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
-import { segment } from '../routing/location.ts';
 import type { Application } from './application.ts';
 
 export function ApplicationForm({
@@ -28,11 +28,15 @@ export function ApplicationForm({
     event.preventDefault();
     const form = event.currentTarget;
     const id = formText(form, 'id');
-    const path = application ? `/v1/applications/${segment(application.id)}` : '/v1/applications';
-    const body = { ...(id !== '' && { id }), name: formText(form, 'name') };
+    const name = formText(form, 'name');
+    const call = application
+      ? put('/v1/applications/{application_id}', {
+          path: { application_id: application.id },
+          body: { name },
+        })
+      : post('/v1/applications', { body: { ...(id !== '' && { id }), name } });
     void run(async () => {
-      const method = application ? 'PUT' : 'POST';
-      const saved = await callOnce<Application>(path, { method, body, workspaceId });
+      const saved = await callOnce(call, { workspaceId });
       announce(application ? 'The application is renamed' : 'The application is made');
       onSaved(saved);
     });

@@ -1,31 +1,20 @@
 /** Replays an application's messages to all its endpoints at once. Each then has a replay of its own. */
 import { useState } from 'react';
+import { post } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { useReach } from '../client/session.ts';
 import { Link } from '../routing/router.tsx';
 import { NewReplay, type Plan } from '../webhooks/new-replay.tsx';
 
-/** The answer of `POST /v1/applications/{id}/replays`. */
-interface ApplicationReplays {
-  readonly replays: readonly {
-    readonly endpoint_id: number;
-    /** `running`: a replay of it was already, and goes on. */
-    readonly status: 'counted' | 'started' | 'running';
-    readonly count?: number;
-    readonly count_is_exact?: boolean;
-  }[];
-}
+/** With the status `running` a replay of the endpoint was already, and goes on. */
+type ApplicationReplays = AnswerOf<'post', '/v1/applications/{application_id}/replays'>;
 
 const planOf = ({ replays }: ApplicationReplays): Plan => ({
-  count: replays.reduce((sum, { count = 0 }) => sum + count, 0),
+  count: replays.reduce((sum, { count }) => sum + (count ?? 0), 0),
   count_is_exact: replays.every((each) => each.count_is_exact !== false),
 });
 
-export function ApplicationReplay({
-  path,
-}: {
-  /** Of the application. */
-  readonly path: string;
-}) {
+export function ApplicationReplay({ applicationId }: { readonly applicationId: string }) {
   const { capabilities, notAllowed } = useReach();
   const [isAsking, setIsAsking] = useState(false);
   const [begun, setBegun] = useState<ApplicationReplays>();
@@ -52,19 +41,24 @@ export function ApplicationReplay({
         </p>
       ) : (
         <ul role="status">
-          {begun.replays.map(({ endpoint_id: id, status, count = 0 }) => (
+          {begun.replays.map(({ endpoint_id: id, status, count }) => (
             <li key={id}>
               <Link to={`/webhooks/${id}`}>Endpoint {id}</Link>:{' '}
               {status === 'running'
                 ? 'a replay was running, and goes on'
-                : `sends ${count} ${count === 1 ? 'delivery' : 'deliveries'} again`}
+                : `sends ${count ?? 0} ${count === 1 ? 'delivery' : 'deliveries'} again`}
             </li>
           ))}
         </ul>
       )}
       {isAsking && (
-        <NewReplay<ApplicationReplays>
-          path={`${path}/replays`}
+        <NewReplay
+          callOf={(body) =>
+            post('/v1/applications/{application_id}/replays', {
+              path: { application_id: applicationId },
+              body,
+            })
+          }
           title="Replay all endpoints"
           planOf={planOf}
           onClose={() => setIsAsking(false)}

@@ -1,8 +1,4 @@
 /** An application as `GET /v1/applications/{id}` shows it: a customer of the workspace. */
-export interface Application {
-  /** The workspace's own word for it. */
-  readonly id: string;
-  readonly name: string;
-  /** ISO 8601. */
-  readonly created_at: string;
-}
+import type { Described } from '../client/operations.ts';
+
+export type Application = Described<'Application'>;

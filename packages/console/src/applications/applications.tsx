@@ -1,4 +1,5 @@
 /** The applications of the workspace: its customers, each with endpoints of its own. */
+import { get } from '../client/calls.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
 import { MadeList } from '../lists/made-list.tsx';
@@ -20,24 +21,14 @@ export const applicationsRoute: Route = {
   screen: ({ place: { query } }) => <Applications query={query} />,
 };
 
-interface ApplicationPage {
-  readonly applications: readonly Application[];
-  readonly next: string;
-}
-
 function Applications({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { place } = useRouting();
   const setQuery = useSetQuery();
   const { begins, start } = query;
-  const asked = new URLSearchParams({
-    limit: String(PAGE_COUNT),
-    ...(begins !== undefined && { query: begins }),
-    ...(start !== undefined && { start }),
-  });
   return (
-    <MadeList<ApplicationPage>
+    <MadeList
       title="Applications"
-      path={`/v1/applications?${asked.toString()}`}
+      call={get('/v1/applications', { query: { limit: PAGE_COUNT, query: begins, start } })}
       lead="Your customers: each has endpoints, secrets, a queue and a portal of its own."
       links={<Link to="/portal-links">Portal links</Link>}
       filters={

@@ -1,4 +1,5 @@
 /** The endpoints of an application. Each is a webhook: its deliveries, secrets and state are on the webhook's screen. */
+import { get } from '../client/calls.ts';
 import { MadeList } from '../lists/made-list.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CallSample } from '../parts/samples.tsx';
@@ -9,11 +10,6 @@ import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from '../webhooks/configuration.ts';
 import { WebhookForm } from '../webhooks/webhook-form.tsx';
 
-interface EndpointPage {
-  readonly endpoints: readonly Webhook[];
-  readonly next: string;
-}
-
 export function Endpoints({
   applicationId,
   start,
@@ -21,12 +17,14 @@ export function Endpoints({
   readonly applicationId: string;
   readonly start: string | undefined;
 }) {
-  const path = `/v1/applications/${segment(applicationId)}/endpoints`;
   return (
-    <MadeList<EndpointPage>
+    <MadeList
       isSection
       title="Endpoints"
-      path={start === undefined ? path : `${path}?start=${start}`}
+      call={get('/v1/applications/{application_id}/endpoints', {
+        path: { application_id: applicationId },
+        query: { start },
+      })}
       making={{
         what: 'Make an endpoint',
         capability: 'workspace.manage',
@@ -44,7 +42,7 @@ export function Endpoints({
           <CallSample
             label="An endpoint, by a call"
             method="POST"
-            path={path}
+            path={`/v1/applications/${segment(applicationId)}/endpoints`}
             body={{ name: 'Orders', endpoint: 'https://example.com/hook' }}
           />
         </Empty>

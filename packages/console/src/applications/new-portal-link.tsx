@@ -1,5 +1,7 @@
 /** The dialog that makes a link to the portal of an application. The link is shown once, and opens once. */
 import { type FormEvent, useState } from 'react';
+import { post } from '../client/calls.ts';
+import type { AnswerOf, BodyOf } from '../client/operations.ts';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -21,11 +23,8 @@ const CAPABILITIES = {
 
 const DURATIONS = { 3600: 'an hour', 86400: 'a day', 604800: 'seven days' } as const;
 
-interface MadeLink {
-  readonly url: string;
-  /** ISO 8601. */
-  readonly expires_at: string;
-}
+type WantedLink = BodyOf<'post', '/v1/portal_links'>;
+type MadeLink = AnswerOf<'post', '/v1/portal_links'>;
 
 export function NewPortalLink({
   applicationId,
@@ -42,14 +41,14 @@ export function NewPortalLink({
   const make = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
-    const body = {
+    const body: WantedLink = {
       for: formText(form, 'for'),
       application: applicationId,
-      capabilities: new FormData(form).getAll('capabilities').map(String),
+      capabilities: new FormData(form).getAll('capabilities') as WantedLink['capabilities'],
       expires_in: Number(formText(form, 'expires_in')),
     };
     void run(async () => {
-      setMade(await callOnce<MadeLink>('/v1/portal_links', { method: 'POST', body, workspaceId }));
+      setMade(await callOnce(post('/v1/portal_links', { body }), { workspaceId }));
       announce('The link is made');
     });
   };

@@ -1,5 +1,7 @@
 /** The account's next charges, with their parts: plan, meters, credits, purchases. */
 import { useState } from 'react';
+import { get } from '../client/calls.ts';
+import type { AnswerOf, Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -7,56 +9,15 @@ import { PageButtons } from '../lists/page-buttons.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
-import {
-  countText,
-  type Money,
-  moneyText,
-  type NextInvoice,
-  nextInvoiceText,
-} from '../sentences/money-text.ts';
+import { countText, type Money, moneyText, nextInvoiceText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AccountZone, ZoneLead } from './account-zone.tsx';
 import { Buying } from './buying.tsx';
-import { PURCHASE_KINDS, type Purchase } from './purchase.tsx';
+import { PURCHASE_KINDS } from './purchase.tsx';
 
-interface BillingInfo {
-  readonly rail: 'card' | 'invoiced';
-  readonly plan: {
-    readonly name: string;
-    readonly status: string;
-    readonly interval: 'month' | 'year' | null;
-    readonly amount: Money | null;
-  };
-  readonly addons: readonly {
-    readonly sku: string;
-    readonly name: string;
-    readonly quantity: number;
-  }[];
-  readonly balance_due: Money;
-  readonly next_invoice: NextInvoice | null;
-}
-
-interface UsageProfile {
-  readonly billing_period: { readonly start: string; readonly end: string };
-  readonly meters: readonly {
-    readonly meter: string;
-    readonly included: number;
-    readonly used: number;
-    readonly overage: number;
-  }[];
-  readonly estimated_total: Money;
-}
-
-interface Balance {
-  readonly credit_type: string;
-  readonly total_available: number;
-  readonly pools: readonly {
-    readonly pool: string;
-    readonly remaining: number;
-    readonly resets_at: string | null;
-    readonly next_expiry: { readonly amount: number; readonly expires_at: string } | null;
-  }[];
-}
+type BillingInfo = AnswerOf<'get', '/v1/accounts/{account_id}/billing/info'>['billing'];
+type UsageProfile = AnswerOf<'get', '/v1/accounts/{account_id}/billing/usage_profile'>['profile'];
+type Balance = Described<'CreditBalance'>;
 
 export const billingRoute: Route = {
   pattern: '/billing',
@@ -71,11 +32,11 @@ export const billingRoute: Route = {
 
 function Billing({ start }: { readonly start: string | undefined }) {
   const { account } = useSession();
-  const base = `/v1/accounts/${account.id}/billing`;
-  const info = useResource<{ billing: BillingInfo }>(`${base}/info`);
-  const usage = useResource<{ profile: UsageProfile }>(`${base}/usage_profile`);
+  const path = { account_id: account.id };
+  const info = useResource(get('/v1/accounts/{account_id}/billing/info', { path }));
+  const usage = useResource(get('/v1/accounts/{account_id}/billing/usage_profile', { path }));
   const [boughtCount, setBoughtCount] = useState(0);
-  const credits = useResource<{ balances: readonly Balance[] }>(`${base}/credits/balance`);
+  const credits = useResource(get('/v1/accounts/{account_id}/billing/credits/balance', { path }));
   return (
     <>
       <header className="title">
@@ -115,7 +76,7 @@ function Billing({ start }: { readonly start: string | undefined }) {
           }}
         />
       )}
-      <Purchases key={boughtCount} base={base} start={start} />
+      <Purchases key={boughtCount} start={start} />
     </>
   );
 }
@@ -235,11 +196,14 @@ function Credits({ balances }: { readonly balances: readonly Balance[] }) {
   );
 }
 
-function Purchases({ base, start }: { readonly base: string; readonly start: string | undefined }) {
+function Purchases({ start }: { readonly start: string | undefined }) {
+  const { account } = useSession();
   const setQuery = useSetQuery();
-  const asked = new URLSearchParams({ limit: '20', ...(start !== undefined && { start }) });
-  const resource = useResource<{ runs: readonly Purchase[]; next: string }>(
-    `${base}/runs?${asked.toString()}`,
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/billing/runs', {
+      path: { account_id: account.id },
+      query: { limit: 20, start },
+    }),
     { intervalMs: 10_000 },
   );
   return (

@@ -2,6 +2,8 @@
  * Buying in the page: a plan, an add-on, credits. The page asks for the price first; a double click is one purchase.
  */
 import { useState } from 'react';
+import { type Call, get, post } from '../client/calls.ts';
+import type { AnswerOf, BodyOf, PathParametersOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
@@ -10,40 +12,24 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Shown } from '../parts/states.tsx';
-import { countText, type Money, moneyText } from '../sentences/money-text.ts';
+import { countText, moneyText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface Plan {
-  readonly id: string;
-  readonly name: string;
-  readonly interval: 'month' | 'year';
-  readonly amount: Money;
-  readonly current: boolean;
-  readonly change: string | null;
-  readonly eligible: boolean;
-  readonly ineligible_reason: string | null;
-  readonly addons: readonly {
-    readonly sku: string;
-    readonly name: string;
-    readonly amount: Money;
-    readonly interval: string;
-    readonly retired: boolean;
-  }[];
-}
+type Plan = AnswerOf<'get', '/v1/accounts/{account_id}/billing/plans'>['plans'][number];
+type Offer = AnswerOf<'get', '/v1/accounts/{account_id}/billing/credits/offers'>['offers'][number];
 
-interface Offer {
-  readonly credit_type: 'llm' | 'builder';
-  readonly multiple: number;
-  readonly quantity_max: number;
-  readonly price_of_multiple: Money;
-}
+const PLAN = '/v1/accounts/{account_id}/billing/plans/{plan_id}';
+const ADDONS = '/v1/accounts/{account_id}/billing/addons';
+const CREDITS = '/v1/accounts/{account_id}/billing/credits/purchase';
+type PlanId = PathParametersOf<'post', typeof PLAN>['plan_id'];
+type Sku = BodyOf<'post', typeof ADDONS>['skus']['add'][number];
 
 /** A purchase before its confirmation. */
 interface Wish {
   /** As it ends the question: `Essentials for $100.00 a month`. */
   readonly what: string;
-  readonly path: string;
-  readonly body: object;
+  readonly call: Call<unknown>;
+  readonly isOfCredits: boolean;
 }
 
 export function Buying({
@@ -55,9 +41,9 @@ export function Buying({
 }) {
   const { account, capabilities } = useSession();
   const [wish, setWish] = useState<Wish>();
-  const base = `/v1/accounts/${account.id}/billing`;
-  const plans = useResource<{ plans: readonly Plan[] }>(`${base}/plans`);
-  const offers = useResource<{ offers: readonly Offer[] }>(`${base}/credits/offers`);
+  const path = { account_id: account.id };
+  const plans = useResource(get('/v1/accounts/{account_id}/billing/plans', { path }));
+  const offers = useResource(get('/v1/accounts/{account_id}/billing/credits/offers', { path }));
   const isAllowed = capabilities.includes('billing.buy');
   const close = (): void => setWish(undefined);
   return (
@@ -65,13 +51,11 @@ export function Buying({
       <h2 id="buying">Buy</h2>
       {!isAllowed && <p className="faint">A billing_admin or account_admin may buy.</p>}
       <Shown resource={plans} lines={4}>
-        {({ plans: sold }) => (
-          <Plans plans={sold} base={base} isAllowed={isAllowed} onWish={setWish} />
-        )}
+        {({ plans: sold }) => <Plans plans={sold} isAllowed={isAllowed} onWish={setWish} />}
       </Shown>
       <Shown resource={offers} lines={2}>
         {({ offers: sold }) => (
-          <CreditOffers offers={sold} base={base} isAllowed={isAllowed} onWish={setWish} />
+          <CreditOffers offers={sold} isAllowed={isAllowed} onWish={setWish} />
         )}
       </Shown>
       {wish && (
@@ -91,15 +75,14 @@ export function Buying({
 
 function Plans({
   plans,
-  base,
   isAllowed,
   onWish,
 }: {
   readonly plans: readonly Plan[];
-  readonly base: string;
   readonly isAllowed: boolean;
   readonly onWish: (wish: Wish) => void;
 }) {
+  const { account } = useSession();
   const addons = plans.find(({ current }) => current)?.addons.filter(({ retired }) => !retired);
   return (
     <table className="list">
@@ -130,8 +113,11 @@ function Plans({
                   onClick={() =>
                     onWish({
                       what: `${plan.name} for ${moneyText(plan.amount)} a ${plan.interval}`,
-                      path: `${base}/plans/${plan.id}`,
-                      body: { quantity: 1 },
+                      call: post(PLAN, {
+                        path: { account_id: account.id, plan_id: plan.id as PlanId },
+                        body: { quantity: 1 },
+                      }),
+                      isOfCredits: false,
                     })
                   }
                 >
@@ -155,8 +141,11 @@ function Plans({
                 onClick={() =>
                   onWish({
                     what: `${addon.name} for ${moneyText(addon.amount)} a ${addon.interval}`,
-                    path: `${base}/addons`,
-                    body: { skus: { add: [addon.sku] } },
+                    call: post(ADDONS, {
+                      path: { account_id: account.id },
+                      body: { skus: { add: [addon.sku as Sku] } },
+                    }),
+                    isOfCredits: false,
                   })
                 }
               >
@@ -172,15 +161,14 @@ function Plans({
 
 function CreditOffers({
   offers,
-  base,
   isAllowed,
   onWish,
 }: {
   readonly offers: readonly Offer[];
-  readonly base: string;
   readonly isAllowed: boolean;
   readonly onWish: (wish: Wish) => void;
 }) {
+  const { account } = useSession();
   const [counts, setCounts] = useState<Readonly<Record<string, number>>>({});
   return (
     <table className="list">
@@ -225,8 +213,11 @@ function CreditOffers({
                   onClick={() =>
                     onWish({
                       what: `${countText(quantity)} ${type} credits for ${price}`,
-                      path: `${base}/credits/purchase`,
-                      body: { [type]: { quantity } },
+                      call: post(CREDITS, {
+                        path: { account_id: account.id },
+                        body: { [type]: { quantity } },
+                      }),
+                      isOfCredits: true,
                     })
                   }
                 >
@@ -254,17 +245,16 @@ function Question({
 }) {
   const callOnce = useCallOnce();
   const { isRunning, problem, run } = useWork();
-  const isOfCredits = wish.path.endsWith('/credits/purchase');
   const buy = (): void =>
     void run(async () => {
-      await callOnce(wish.path, { method: 'POST', body: wish.body });
+      await callOnce(wish.call);
       announce(`The purchase has begun: ${wish.what}`);
       onBought();
     });
   return (
     <Dialog title={`Buy ${wish.what}?`} onClose={onClose}>
       <p>
-        {isOfCredits && rail === 'card'
+        {wish.isOfCredits && rail === 'card'
           ? 'You pay at the payment provider’s page, which the purchase leads to. The charge is made there, not before.'
           : 'The card on file is charged now, in proportion if a period has begun.'}
       </p>

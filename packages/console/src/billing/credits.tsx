@@ -1,6 +1,8 @@
 /** Every move of credits, newest first, each with the balance after it. */
 import { useEffect, useState } from 'react';
+import { get } from '../client/calls.ts';
 import { request } from '../client/request.ts';
+import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
@@ -8,21 +10,19 @@ import { useWork } from '../forms/use-work.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
+import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { AccountZone, ZoneLead } from './account-zone.tsx';
 import { type LedgerEntry, ledgerCsv } from './ledger-csv.ts';
 
-interface Answer {
-  readonly entries: readonly LedgerEntry[];
-  readonly next: string;
-}
-
 /** A minute's calls of a session are bounded. */
 const FILE_PAGES_MAX = 50;
 const FILE_PAGE_COUNT = 200;
 
-const TYPES = ['llm', 'builder', 'inbox_previews'] as const;
+const LEDGER = '/v1/accounts/{account_id}/billing/credits/ledger';
+type CreditType = NonNullable<QueryOf<typeof LEDGER>['credit_type']>;
+const TYPES = ['llm', 'builder', 'inbox_previews'] as const satisfies readonly CreditType[];
 
 export const creditsRoute: Route = {
   pattern: '/billing/credits',
@@ -38,14 +38,13 @@ export const creditsRoute: Route = {
 function Ledger({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { account } = useSession();
   const setQuery = useSetQuery();
-  const { type = 'llm', start } = query;
-  const asked = new URLSearchParams({
-    credit_type: type,
-    limit: '50',
-    ...(start !== undefined && { start }),
-  });
-  const resource = useResource<Answer>(
-    `/v1/accounts/${account.id}/billing/credits/ledger?${asked.toString()}`,
+  const { start } = query;
+  const type = choiceOf(TYPES, query['type']) ?? 'llm';
+  const resource = useResource(
+    get(LEDGER, {
+      path: { account_id: account.id },
+      query: { credit_type: type, limit: 50, start },
+    }),
   );
   return (
     <>
@@ -118,7 +117,7 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
 }
 
 /** All moves of one type as CSV, read page by page when the user asks for them. */
-function LedgerFile({ type }: { readonly type: string }) {
+function LedgerFile({ type }: { readonly type: CreditType }) {
   const { account } = useSession();
   const [file, setFile] = useState<{ url: string; count: number; isCut: boolean }>();
   // The browser keeps the bytes of an address until it is revoked.
@@ -129,13 +128,11 @@ function LedgerFile({ type }: { readonly type: string }) {
       const entries: LedgerEntry[] = [];
       let next = '';
       for (let page = 0; page === 0 || (next !== '' && page < FILE_PAGES_MAX); page++) {
-        const asked = new URLSearchParams({
-          credit_type: type,
-          limit: String(FILE_PAGE_COUNT),
-          ...(next !== '' && { start: next }),
-        });
-        const answer = await request<Answer>(
-          `/v1/accounts/${account.id}/billing/credits/ledger?${asked.toString()}`,
+        const answer = await request(
+          get(LEDGER, {
+            path: { account_id: account.id },
+            query: { credit_type: type, limit: FILE_PAGE_COUNT, start: next || undefined },
+          }),
         );
         entries.push(...answer.entries);
         ({ next } = answer);

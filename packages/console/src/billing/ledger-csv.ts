@@ -1,16 +1,10 @@
 /** Moves of credits as CSV, which people open in spreadsheets. Pure. */
+import type { AnswerOf } from '../client/operations.ts';
 
-export interface LedgerEntry {
-  readonly entry_id: number;
-  readonly reason: string;
-  readonly pool: string;
-  readonly from: string;
-  readonly to: string;
-  readonly amount: number;
-  readonly available_after: number;
-  /** ISO 8601. */
-  readonly created_at: string;
-}
+export type LedgerEntry = AnswerOf<
+  'get',
+  '/v1/accounts/{account_id}/billing/credits/ledger'
+>['entries'][number];
 
 const COLUMNS = [
   'entry_id',
@@ -26,7 +20,9 @@ const COLUMNS = [
 const FORMULA = /^[=+\-@\t\r\n]/;
 
 /** The head and a line for each move, as RFC 4180 writes them. */
-export const ledgerCsv = (entries: readonly LedgerEntry[]): string =>
+export const ledgerCsv = (
+  entries: readonly Readonly<Record<(typeof COLUMNS)[number], string | number>>[],
+): string =>
   [COLUMNS, ...entries.map((entry) => COLUMNS.map((column) => cellOf(entry[column])))]
     .map((cells) => `${cells.join(',')}\r\n`)
     .join('');

@@ -1,4 +1,6 @@
 /** One purchase: each step with its times, its charge, and the reason for its wait. */
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -6,35 +8,14 @@ import { Copyable } from '../parts/copy-button.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
-import { type Money, moneyText } from '../sentences/money-text.ts';
+import { moneyText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AccountZone, ZoneLead } from './account-zone.tsx';
 
-export interface Purchase {
-  readonly run_id: string;
-  readonly kind: string;
-  readonly status: 'pending' | 'success' | 'declined' | 'refused' | 'failed';
-  readonly message: string | null;
-  readonly invoice_id: string | null;
-  readonly charged: Money | null;
-  readonly due: Money | null;
-  readonly receipt_id: string | null;
-  readonly created_at: string;
-  readonly completed_at: string | null;
-}
+export type Purchase = Described<'Run'>;
 
-interface WholePurchase extends Purchase {
-  readonly steps: readonly {
-    readonly step: string;
-    readonly attempt: number;
-    readonly state: string;
-    readonly started_at: string;
-    readonly ended_at: string | null;
-  }[];
-}
-
-export const PURCHASE_KINDS: Readonly<Record<string, string>> = {
+export const PURCHASE_KINDS: Readonly<Record<Purchase['kind'], string>> = {
   addons: 'add-ons',
   credits: 'credits',
   inbox_previews: 'inbox previews',
@@ -54,8 +35,10 @@ export const purchaseRoute: Route = {
 
 function PurchaseView({ runId }: { readonly runId: string }) {
   const { account } = useSession();
-  const resource = useResource<WholePurchase>(
-    `/v1/accounts/${account.id}/billing/runs/${encodeURIComponent(runId)}`,
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/billing/runs/{run_id}', {
+      path: { account_id: account.id, run_id: runId },
+    }),
     { intervalMs: 5_000 },
   );
   return (
@@ -67,7 +50,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
               <Link to="/billing">Billing</Link>
             </p>
             <div className="row">
-              <h1>Purchase of {PURCHASE_KINDS[run.kind] ?? run.kind}</h1>
+              <h1>Purchase of {PURCHASE_KINDS[run.kind]}</h1>
               <Badge state={run.status} />
             </div>
             <ZoneLead />
@@ -136,9 +119,11 @@ function PurchaseView({ runId }: { readonly runId: string }) {
 /** Link to the page on which the customer pays; empty if a card on file is charged. */
 function PaymentPage({ runId }: { readonly runId: string }) {
   const { account, capabilities } = useSession();
-  const { data } = useResource<{ url: string | null }>(
+  const { data } = useResource(
     capabilities.includes('billing.buy')
-      ? `/v1/accounts/${account.id}/billing/runs/${encodeURIComponent(runId)}/payment_page`
+      ? get('/v1/accounts/{account_id}/billing/runs/{run_id}/payment_page', {
+          path: { account_id: account.id, run_id: runId },
+        })
       : undefined,
     { intervalMs: 5_000 },
   );

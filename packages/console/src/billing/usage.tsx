@@ -1,34 +1,31 @@
 /** Inbox previews that were used, by day, week or month: bars, and the same numbers in a table. */
 import { Bars } from '../charts/bars.tsx';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
+import { get } from '../client/calls.ts';
+import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';
+import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 
-interface Point {
-  readonly bucket_start: string;
-  readonly bucket_end: string;
-  readonly used: number;
-  readonly refunded: number;
-  readonly net: number;
-}
-
-const GRANULARITIES = ['day', 'week', 'month'] as const;
+const SUMMARIES = '/v1/accounts/{account_id}/billing/inbox_previews/usage_summaries';
+type Granularity = NonNullable<QueryOf<typeof SUMMARIES>['granularity']>;
+const GRANULARITIES = ['day', 'week', 'month'] as const satisfies readonly Granularity[];
 
 export const usageRoute: Route = {
   pattern: '/billing/usage',
   title: () => 'Usage',
   query: { by: GRANULARITIES },
-  screen: ({ place: { query } }) => <Usage by={query['by'] ?? 'day'} />,
+  screen: ({ place: { query } }) => <Usage by={choiceOf(GRANULARITIES, query['by']) ?? 'day'} />,
 };
 
-function Usage({ by }: { readonly by: string }) {
+function Usage({ by }: { readonly by: Granularity }) {
   const { account, workspaces } = useSession();
   const setQuery = useSetQuery();
-  const resource = useResource<{ series: readonly Point[]; totals: { net: number } }>(
-    `/v1/accounts/${account.id}/billing/inbox_previews/usage_summaries?granularity=${by}`,
+  const resource = useResource(
+    get(SUMMARIES, { path: { account_id: account.id }, query: { granularity: by } }),
   );
   return (
     <>

@@ -1,12 +1,13 @@
 /** A count of the workspace over time: its sum in words, bars, and the same numbers in a table. */
 import { useState } from 'react';
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { Bars } from './bars.tsx';
-import { stepValues, type Statistics, type StepValue } from './step-values.ts';
+import { stepValues, type StepValue } from './step-values.ts';
 
 const INTERVAL_MS = 30_000;
 
@@ -35,17 +36,11 @@ export function StatisticsChart({
   const { step, ms, text } = SPANS[span];
   // Stays as it is while the screen is open, and the end goes on: a chart that grows, and one path to read.
   const [from] = useState(() => new Date(Date.now() - ms).toISOString());
-  const asked = new URLSearchParams({
-    metric,
-    step,
-    from,
-    ...(webhookId !== undefined && { webhook_id: String(webhookId) }),
-  });
   const [isOpen, setIsOpen] = useState(false);
-  const resource = useResource<Statistics>(`/v1/statistics?${asked.toString()}`, {
-    workspaceId,
-    intervalMs: INTERVAL_MS,
-  });
+  const resource = useResource(
+    get('/v1/statistics', { query: { metric, step, from, webhook_id: webhookId } }),
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
   // Before the answer it is as high as after it: the caption, the bars and the line below them.
   const chartOf = (values: readonly StepValue[] | undefined) => (
     <>

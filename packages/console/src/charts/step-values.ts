@@ -1,16 +1,11 @@
 /** Points of a chart, with one value for each step. Pure. */
+import type { AnswerOf } from '../client/operations.ts';
 
-/** As `GET /v1/statistics` answers; empty steps are left out. */
-export interface Statistics {
-  readonly step_seconds: number;
-  readonly from: string;
-  readonly to: string;
-  readonly series: readonly {
-    readonly name: string | null;
-    readonly webhook_id: number | null;
-    readonly points: readonly { readonly at: string; readonly value: number }[];
-  }[];
-}
+/** Empty steps are left out. */
+export type Statistics = Pick<
+  AnswerOf<'get', '/v1/statistics'>,
+  'step_seconds' | 'from' | 'to' | 'series'
+>;
 
 export interface StepValue {
   readonly atMs: number;

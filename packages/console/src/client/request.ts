@@ -1,9 +1,11 @@
 /**
- * Calls of the API from the page. The session is a cookie that scripts cannot read. Bodies may hold secrets that are
+ * Requests from the page. The session is a cookie that scripts cannot read. Bodies may hold secrets that are
  * typed or shown once (a pasted token, recovery codes, a new key), so bodies are never kept or logged here, but for the body
  * of a refusal. A call about a workspace names it in a header, which no other page can send.
  */
 
+import type { Call } from './calls.ts';
+import type { Method } from './operations.ts';
 import { isUnattended } from './user-input.ts';
 
 /** A refusal as it came. */
@@ -42,9 +44,7 @@ export class RequestFailed extends Error {
   }
 }
 
-export interface RequestOptions {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly body?: unknown;
+export interface SendOptions {
   /** Absent for calls that are about no workspace. */
   readonly workspaceId?: number | undefined;
   /** A write that is sent twice under one key is made once. */
@@ -58,36 +58,70 @@ export function callAsPortal(link: string): void {
   portal = link;
 }
 
-/** @throws RequestFailed if the API refuses or does not answer. */
-export async function request<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
-  const answer = await send(path, options);
-  // A call that ends something answers 200 or 204 without a body.
-  const text = await answer.text();
-  return (text === '' ? undefined : JSON.parse(text)) as Answer;
-}
+export const headersOf = ({
+  workspaceId,
+  idempotencyKey,
+}: Omit<SendOptions, 'signal'>): Record<string, string> => ({
+  ...(portal !== undefined && { 'x-sluice-portal': portal }),
+  ...(portal === undefined &&
+    workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),
+  ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+});
 
-/** The answer with its body unread. @throws RequestFailed */
-export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
-  const { method = 'GET', body, workspaceId, idempotencyKey, signal } = options;
-  const headers: Record<string, string> = {
-    // A session ends after hours without use, and a read that is repeated by a timer is no use.
-    ...(isUnattended() && { 'x-sluice-unattended': '1' }),
-    ...(portal !== undefined && { 'x-sluice-portal': portal }),
-    ...(portal === undefined &&
-      workspaceId !== undefined && { 'x-sluice-workspace': String(workspaceId) }),
-    ...(body !== undefined && { 'content-type': 'application/json' }),
-    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
-  };
-  let answer: Response;
-  try {
-    answer = await fetch(path, {
-      method,
-      headers,
-      credentials: 'same-origin',
+/** @throws RequestFailed if the API refuses or does not answer. */
+export const request = <Data>(call: Call<Data>, options: SendOptions = {}): Promise<Data> =>
+  call.send(options);
+
+/**
+ * A call of the console's own, or the description itself. The description has neither, since no program makes such calls. So
+ * the screen names the type of the answer.
+ */
+export const own = <Data = undefined>(
+  method: Method,
+  path: `/console/${string}` | `/portal/${string}` | '/openapi.json',
+  body?: unknown,
+): Call<Data> => ({
+  method,
+  key: JSON.stringify([method, path, body]),
+  send: async (options) => {
+    const answer = await send(path, { method, body, ...options });
+    // A call that ends something answers 200 or 204 without a body.
+    const text = await answer.text();
+    return (text === '' ? undefined : JSON.parse(text)) as Data;
+  },
+});
+
+/** A path that no type describes. @returns the answer with its body unread. @throws RequestFailed */
+export async function send(
+  path: string,
+  {
+    method,
+    body,
+    signal,
+    ...options
+  }: SendOptions & { readonly method: string; readonly body?: unknown },
+): Promise<Response> {
+  return fetchAnswer(
+    new Request(path, {
+      method: method.toUpperCase(),
+      headers: {
+        ...headersOf(options),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
       redirect: 'error',
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
-    });
+    }),
+  );
+}
+
+/** `fetch`, but a refusal is thrown. @throws RequestFailed */
+export async function fetchAnswer(asked: Request): Promise<Response> {
+  // A session ends after hours without use, and a read that is repeated by a timer is no use.
+  if (isUnattended()) asked.headers.set('x-sluice-unattended', '1');
+  let answer: Response;
+  try {
+    answer = await fetch(asked);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new RequestFailed('The API does not answer.', { status: 0, code: 'no_answer' });

@@ -1,8 +1,9 @@
 /**
- * Reads of the API that screens show: one copy of each path in memory, read again after a write and by interval.
+ * Reads of the API that screens show: one copy of each call in memory, read again after a write and by interval.
  * Data that could not be read again stays, with its age.
  */
-import { useCallback, useEffect, useSyncExternalStore } from 'react';
+import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
+import type { Call } from './calls.ts';
 import { useFirstRead } from './first-reads.ts';
 import { request, RequestFailed } from './request.ts';
 
@@ -27,8 +28,8 @@ const FRESH_MS = 2_000;
 
 const entries = new Map<string, Entry>();
 
-const keyOf = (path: string, workspaceId: number | undefined): string =>
-  `${workspaceId ?? ''} ${path}`;
+const keyOf = (call: Call<unknown>, workspaceId: number | undefined): string =>
+  `${workspaceId ?? ''} ${call.key}`;
 
 function entryOf(key: string): Entry {
   const found = entries.get(key);
@@ -43,9 +44,9 @@ function entryOf(key: string): Entry {
   return made;
 }
 
-function read(path: string, workspaceId: number | undefined): Promise<void> {
-  const entry = entryOf(keyOf(path, workspaceId));
-  entry.reading ??= request<unknown>(path, { workspaceId })
+function read(call: Call<unknown>, workspaceId: number | undefined): Promise<void> {
+  const entry = entryOf(keyOf(call, workspaceId));
+  entry.reading ??= request(call, { workspaceId })
     .then(
       (data) => ({ data, failure: undefined, readAtMs: Date.now() }),
       (error: unknown) => {
@@ -88,12 +89,14 @@ export interface ResourceOptions {
   readonly intervalMs?: number;
 }
 
-/** @param path - undefined: no read. */
+/** @param call - undefined: no read. */
 export function useResource<Data>(
-  path: string | undefined,
+  call: Call<Data> | undefined,
   { workspaceId, intervalMs }: ResourceOptions = {},
 ): Resource<Data> & { readonly reload: () => Promise<void> } {
-  const key = path === undefined ? undefined : keyOf(path, workspaceId);
+  const key = call && keyOf(call, workspaceId);
+  // Made anew by each drawing, while its key stays.
+  const asked = useMemo(() => call, [key]);
   const subscribe = useCallback(
     (listener: () => void) => {
       if (key === undefined) return () => {};
@@ -108,19 +111,18 @@ export function useResource<Data>(
   ) as Resource<Data>;
   useFirstRead(key !== undefined && resource.data === undefined && !resource.failure);
 
+  const reload = useCallback(
+    () => (asked ? read(asked, workspaceId) : Promise.resolve()),
+    [asked, workspaceId],
+  );
   useEffect(() => {
-    if (path === undefined || key === undefined) return undefined;
-    if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void read(path, workspaceId);
+    if (key === undefined) return undefined;
+    if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void reload();
     if (intervalMs === undefined) return undefined;
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void read(path, workspaceId);
+      if (document.visibilityState === 'visible') void reload();
     }, intervalMs);
     return () => clearInterval(timer);
-  }, [path, key, workspaceId, intervalMs]);
-
-  const reload = useCallback(
-    () => (path === undefined ? Promise.resolve() : read(path, workspaceId)),
-    [path, workspaceId],
-  );
+  }, [key, reload, intervalMs]);
   return { ...resource, reload };
 }

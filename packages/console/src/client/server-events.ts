@@ -2,7 +2,7 @@
  * Server-sent events by `fetch`. `EventSource` shows neither the status nor the text of a refusal, and cannot name the
  * workspace in a header.
  */
-import { send } from './request.ts';
+import type { Call } from './calls.ts';
 
 export interface ServerEvent {
   readonly type: string;
@@ -32,17 +32,17 @@ export function parseEvents(text: string): { events: ServerEvent[]; rest: string
  * @throws RequestFailed if it refuses; the fetch's own error if the stream breaks.
  */
 export async function readServerEvents(
-  path: string,
+  call: Call<ReadableStream<Uint8Array<ArrayBuffer>>>,
   workspaceId: number,
   signal: AbortSignal,
   onOpen: () => void,
   onEvents: (events: readonly ServerEvent[]) => void,
 ): Promise<void> {
-  const answer = await send(path, { workspaceId, signal });
+  const lines = await call.send({ workspaceId, signal });
   onOpen();
-  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = lines.pipeThrough(new TextDecoderStream()).getReader();
   let unread = '';
-  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
     const { events, rest } = parseEvents(unread + part.value);
     unread = rest;
     if (events.length > 0) onEvents(events);

@@ -1,4 +1,5 @@
 /** Sends a form with a file. By `XMLHttpRequest`, since `fetch` does not report its progress. */
+import type { PathOf } from './operations.ts';
 import { RequestFailed } from './request.ts';
 
 /**
@@ -6,7 +7,7 @@ import { RequestFailed } from './request.ts';
  * @throws RequestFailed if the API refuses or does not answer.
  */
 export async function upload(
-  path: string,
+  path: PathOf<'post'>,
   {
     body,
     workspaceId,

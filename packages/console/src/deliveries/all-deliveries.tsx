@@ -1,23 +1,19 @@
 /** Deliveries of all webhooks, newest first: filtered by a person, by an event, or by the kind of answer. */
 import { useMemo } from 'react';
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { SINCE_UNTIL, withTimes } from '../routing/time-range.ts';
-import type { Delivery } from './delivery.ts';
+import type { AllPage } from './delivery.ts';
 import { askedFor, DELIVERY_QUERY, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
 import { DeliveryCells } from './delivery-rows.tsx';
 import { useGoOn } from './use-go-on.ts';
 
 const PAGE_COUNT = 50;
 const INTERVAL_MS = 5_000;
-
-interface Page {
-  readonly deliveries: readonly (Delivery & { readonly webhook_id: number })[];
-  readonly next: string;
-}
 
 export const deliveriesRoute: Route = {
   pattern: '/deliveries',
@@ -31,11 +27,11 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
   // Frozen: a range that moved with the clock would be another list each second.
   const nowMs = useMemo(() => Date.now(), [query['last']]);
   const asked = withTimes(query, nowMs, SINCE_UNTIL);
-  const page = useResource<Page>(`/v1/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
+  const page = useResource(get('/v1/deliveries', { query: askedFor(asked, PAGE_COUNT) }), {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
-  const goTo = useGoOn(page.data, askedFor({ ...asked, start: undefined }, 0).toString());
+  const goTo = useGoOn(page.data, JSON.stringify(askedFor({ ...asked, start: undefined }, 0)));
   return (
     <>
       <header className="title">
@@ -69,7 +65,7 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
   );
 }
 
-function Table({ deliveries }: { readonly deliveries: Page['deliveries'] }) {
+function Table({ deliveries }: { readonly deliveries: AllPage['deliveries'] }) {
   return (
     <table className="list">
       <caption className="unseen">Deliveries, newest first</caption>

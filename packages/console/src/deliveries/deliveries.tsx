@@ -1,4 +1,6 @@
 /** Deliveries of a webhook, newest first. Also the attempts of the open one. */
+import { get } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { type Resource, useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -7,7 +9,7 @@ import { useSetQuery } from '../routing/router.tsx';
 import { SINCE_UNTIL, withTimes } from '../routing/time-range.ts';
 import { useEffect, useMemo } from 'react';
 import { visibleText } from '../sentences/visible-text.ts';
-import type { Delivery } from './delivery.ts';
+import type { Delivery, OfWebhook } from './delivery.ts';
 import { DeliveryDetail } from './delivery-detail.tsx';
 import { askedFor, DeliveryFilters, isFiltered } from './delivery-filters.tsx';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
@@ -15,21 +17,15 @@ import { LongList, startBefore } from './long-list.tsx';
 import { SelectedDeliveries } from './selected-deliveries.tsx';
 import { useGoOn } from './use-go-on.ts';
 
-interface Page {
-  readonly deliveries: readonly Delivery[];
-  readonly next: string;
-}
-
+const DELIVERIES = '/v1/reporting_webhooks/{webhook_id}/deliveries';
 const PAGE_COUNT = 25;
 const INTERVAL_MS = 3_000;
 
 export function Deliveries({
-  base,
+  webhookId,
   query,
   changeCount,
-}: {
-  /** `/v1/reporting_webhooks/1` */
-  readonly base: string;
+}: OfWebhook & {
   readonly query: Readonly<Record<string, string>>;
   /** Grows with each action on the webhook. */
   readonly changeCount: number;
@@ -40,11 +36,11 @@ export function Deliveries({
   // Frozen: a range that moved with the clock would be another list each second.
   const nowMs = useMemo(() => Date.now(), [query['last']]);
   const asked = withTimes(query, nowMs, SINCE_UNTIL);
-  const page = useResource<Page>(`${base}/deliveries?${askedFor(asked, PAGE_COUNT).toString()}`, {
-    workspaceId,
-    intervalMs: INTERVAL_MS,
-  });
-  const goTo = useGoOn(page.data, askedFor({ ...asked, start: undefined }, 0).toString());
+  const page = useResource(
+    get(DELIVERIES, { path: { webhook_id: webhookId }, query: askedFor(asked, PAGE_COUNT) }),
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
+  const goTo = useGoOn(page.data, JSON.stringify(askedFor({ ...asked, start: undefined }, 0)));
   useEffect(() => {
     if (changeCount > 0) void page.reload();
   }, [changeCount, page.reload]);
@@ -64,10 +60,10 @@ export function Deliveries({
         <DeliveryFilters query={query} nowMs={nowMs} readAtMs={page.readAtMs} />
       </div>
       {delivery !== undefined && (
-        <OpenDelivery base={base} sequence={Number(delivery)} query={query} page={page} />
+        <OpenDelivery webhookId={webhookId} sequence={Number(delivery)} query={query} page={page} />
       )}
       <SelectedDeliveries
-        base={base}
+        webhookId={webhookId}
         selected={query['selected']}
         onSent={() => void page.reload()}
       >
@@ -86,7 +82,7 @@ export function Deliveries({
               {deliveries.length > 0 &&
                 (isLong(query, next) ? (
                   <LongList
-                    base={base}
+                    webhookId={webhookId}
                     newest={deliveries[0]?.sequence ?? 0}
                     at={at === undefined ? undefined : Number(at)}
                     openSequence={delivery}
@@ -146,29 +142,32 @@ function DeliveryTable({
 
 /** The one that the address names: of the page, or read by itself. */
 function OpenDelivery({
-  base,
+  webhookId,
   sequence,
   query,
   page,
-}: {
-  readonly base: string;
+}: OfWebhook & {
   readonly sequence: number;
   readonly query: Readonly<Record<string, string>>;
-  readonly page: Resource<Page> & { readonly reload: () => Promise<void> };
+  readonly page: Resource<AnswerOf<'get', typeof DELIVERIES>> & {
+    readonly reload: () => Promise<void>;
+  };
 }) {
   const { workspaceId } = useReach();
   const onPage = page.data?.deliveries.find((each) => each.sequence === sequence);
   // The list begins behind the position that it is given.
   const start = startBefore(sequence + 1);
-  const own = useResource<Page>(
-    onPage || page.data === undefined ? undefined : `${base}/deliveries?limit=1&start=${start}`,
+  const own = useResource(
+    onPage || page.data === undefined
+      ? undefined
+      : get(DELIVERIES, { path: { webhook_id: webhookId }, query: { limit: 1, start } }),
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   const found = onPage ?? own.data?.deliveries.find((each) => each.sequence === sequence);
   if (found)
     return (
       <DeliveryDetail
-        base={base}
+        webhookId={webhookId}
         delivery={found}
         attempt={query['attempt']}
         language={query['verify']}

@@ -1,4 +1,5 @@
 /** One delivery: each attempt with the receiver's answer, and the button that sends it again. */
+import { post } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
@@ -9,17 +10,16 @@ import { segment } from '../routing/location.ts';
 import { Link, useSetQuery } from '../routing/router.tsx';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import type { Attempt, Delivery } from './delivery.ts';
+import type { Attempt, Delivery, OfWebhook } from './delivery.ts';
 import { RequestView } from './request-view.tsx';
 
 export function DeliveryDetail({
-  base,
+  webhookId,
   delivery,
   attempt: wanted,
   language,
   onChanged,
-}: {
-  readonly base: string;
+}: OfWebhook & {
   readonly delivery: Delivery;
   /** The attempt that is shown. Absent: the last. */
   readonly attempt: string | undefined;
@@ -40,7 +40,9 @@ export function DeliveryDetail({
         <Badge state={delivery.state} />
         <span className="grow" />
         <ActionButton
-          path={`${base}/deliveries/${sequence}/resend`}
+          call={post('/v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend', {
+            path: { webhook_id: webhookId, sequence },
+          })}
           capability="deliveries.retry"
           done={`Delivery ${sequence} is sent again as a new delivery`}
           onDone={onChanged}
@@ -77,7 +79,9 @@ export function DeliveryDetail({
       {shown ? (
         <>
           <RequestView
-            path={`${base}/deliveries/${sequence}/attempts/${shown.attempt}/request`}
+            webhookId={webhookId}
+            sequence={sequence}
+            attempt={shown.attempt}
             eventType={delivery.event_type}
             language={language}
           />

@@ -1,12 +1,27 @@
 /** The filters of a list of deliveries; each is in the address. */
+import type { QueryOf } from '../client/operations.ts';
 import { FilterChoice } from '../forms/filter-choice.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
 import { RangeFilter } from '../forms/range-filter.tsx';
+import { choiceOf } from '../routing/location.ts';
 import { useSetQuery } from '../routing/router.tsx';
 import { secondsOf, TIMES_QUERY } from '../routing/time-range.ts';
 
-const DELIVERY_STATES = ['pending', 'retrying', 'delivered', 'abandoned'];
-const ANSWERS = ['2xx', '3xx', '4xx', '5xx', 'none'];
+type Asked = QueryOf<'/v1/deliveries'>;
+
+const DELIVERY_STATES = [
+  'pending',
+  'retrying',
+  'delivered',
+  'abandoned',
+] as const satisfies readonly Asked['state'][];
+const ANSWERS = [
+  '2xx',
+  '3xx',
+  '4xx',
+  '5xx',
+  'none',
+] as const satisfies readonly Asked['status_class'][];
 
 /** Of a route that has the filters. */
 export const DELIVERY_QUERY = {
@@ -31,22 +46,17 @@ export const isFiltered = (query: Query): boolean =>
  *
  * @param query - with times in place of a duration (`withTimes`).
  */
-export function askedFor(query: Query, limit: number): URLSearchParams {
-  const { state, type, person, event, answer, start } = query;
-  const since = secondsOf(query['since']);
-  const until = secondsOf(query['until']);
-  return new URLSearchParams({
-    limit: String(limit),
-    ...(state !== undefined && { state }),
-    ...(type !== undefined && { event_type: type }),
-    ...(person !== undefined && { person }),
-    ...(event !== undefined && { event_id: event }),
-    ...(answer !== undefined && { status_class: answer }),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
-    ...(start !== undefined && { start }),
-  });
-}
+export const askedFor = (query: Query, limit: number) => ({
+  limit,
+  state: choiceOf(DELIVERY_STATES, query['state']),
+  event_type: query['type'],
+  person: query['person'],
+  event_id: query['event'],
+  status_class: choiceOf(ANSWERS, query['answer']),
+  since: secondsOf(query['since']),
+  until: secondsOf(query['until']),
+  start: query['start'],
+});
 
 export function DeliveryFilters({
   query,

@@ -1,24 +1,13 @@
 /** A delivery and its attempts, as the API lists them. Times are Unix seconds. */
+import type { AnswerOf, Described } from '../client/operations.ts';
 
-export interface Attempt {
-  readonly attempt: number;
-  readonly started_at: number;
-  readonly duration_ms: number;
-  readonly outcome: string;
-  readonly status: number | null;
-  readonly failure: string | null;
-  readonly failure_message: string | null;
-  readonly response_head: string | null;
-  readonly response_body: string | null;
-}
+export type Delivery = Described<'Delivery'>;
+export type Attempt = Delivery['attempts'][number];
 
-export interface Delivery {
-  readonly sequence: number;
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly state: string;
-  readonly created_at: number;
-  readonly origin: 'event' | 'resend' | 'test';
-  readonly resend_of: number | null;
-  readonly attempts: readonly Attempt[];
+/** A page of the deliveries of all webhooks. */
+export type AllPage = AnswerOf<'get', '/v1/deliveries'>;
+
+/** The webhook of a list, as its path and the address have it. */
+export interface OfWebhook {
+  readonly webhookId: string;
 }

@@ -5,11 +5,12 @@
  * deliveries are announced and not pushed in.
  */
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { get } from '../client/calls.ts';
 import { request, RequestFailed } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
 import { useSetQuery } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
-import type { Delivery } from './delivery.ts';
+import type { Delivery, OfWebhook } from './delivery.ts';
 import { DeliveryHead, DeliveryRow } from './delivery-rows.tsx';
 import { drawnRows, LISTED_COUNT_MAX, pagesOf, ROW_HEIGHT_PX } from './visible-rows.ts';
 
@@ -24,13 +25,12 @@ export const startBefore = (sequence: number): string =>
   btoa(`[${sequence}]`).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 
 export function LongList({
-  base,
+  webhookId,
   newest,
   at,
   openSequence,
   onOpen,
-}: {
-  readonly base: string;
+}: OfWebhook & {
   /** The number of the newest delivery, as it is now. */
   readonly newest: number;
   /** The number at the top of the visible rows. Absent: the newest. */
@@ -43,7 +43,7 @@ export function LongList({
   const rowCount = Math.min(top, LISTED_COUNT_MAX);
   const scroller = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ scrollTop: 0, heightPx: 600 });
-  const { rowOf, read, failure } = usePages(base, top);
+  const { rowOf, read, failure } = usePages(webhookId, top);
   const range = drawnRows(place.scrollTop, place.heightPx, rowCount);
 
   useEffect(() => {
@@ -141,7 +141,7 @@ interface Pages {
 }
 
 /** Pages below `top`, by their numbers; the latest that were asked for are kept. */
-function usePages(base: string, top: number): Pages {
+function usePages(webhookId: string, top: number): Pages {
   const { workspaceId } = useReach();
   const kept = useRef({ top, pages: new Map<number, ReadonlyMap<number, Delivery> | 'asked'>() });
   const [, setChangeCount] = useState(0);
@@ -154,8 +154,11 @@ function usePages(base: string, top: number): Pages {
         if (pages.has(page)) continue;
         pages.set(page, 'asked');
         const start = startBefore(top - page * PAGE_COUNT + 1);
-        request<{ deliveries: readonly Delivery[] }>(
-          `${base}/deliveries?limit=${PAGE_COUNT}&start=${start}`,
+        request(
+          get('/v1/reporting_webhooks/{webhook_id}/deliveries', {
+            path: { webhook_id: webhookId },
+            query: { limit: PAGE_COUNT, start },
+          }),
           { workspaceId },
         ).then(
           ({ deliveries }) => {
@@ -177,7 +180,7 @@ function usePages(base: string, top: number): Pages {
         );
       }
     },
-    [base, top, workspaceId],
+    [webhookId, top, workspaceId],
   );
   const rowOf = (row: number): Delivery | null | undefined => {
     const page = kept.current.pages.get(Math.floor(row / PAGE_COUNT));

@@ -1,26 +1,36 @@
 /** The request of an attempt, and code that verifies its signature. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { JsonView } from '../json/json-view.tsx';
 import { Shown } from '../parts/states.tsx';
 import { useSetQuery } from '../routing/router.tsx';
-import { curlOfRequest, type SentRequest } from './request-curl.ts';
+import type { OfWebhook } from './delivery.ts';
+import { curlOfRequest } from './request-curl.ts';
 import { VERIFY_LANGUAGES, VERIFY_SAMPLES } from './verify-samples.ts';
 
 /** The request: the head, and the body byte for byte. */
 export function RequestView({
-  path,
+  webhookId,
+  sequence,
+  attempt,
   eventType,
   language,
-}: {
-  readonly path: string;
+}: OfWebhook & {
+  readonly sequence: number;
+  readonly attempt: number;
   readonly eventType: string;
   /** Of the sample that verifies its signature. Absent: the samples are closed. */
   readonly language: string | undefined;
 }) {
   const { workspaceId } = useReach();
-  const resource = useResource<{ request: SentRequest }>(path, { workspaceId });
+  const resource = useResource(
+    get('/v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/attempts/{attempt}/request', {
+      path: { webhook_id: webhookId, sequence, attempt },
+    }),
+    { workspaceId },
+  );
   return (
     <Shown resource={resource} lines={3}>
       {({ request: sent }) => (

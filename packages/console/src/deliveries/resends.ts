@@ -31,7 +31,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** @param webhook - its workspace and its path. */
+/** @param webhook - its workspace and its id. */
 export const useResend = (webhook: string): Resend =>
   useSyncExternalStore(subscribe, () => resends.get(webhook)?.resend ?? NONE);
 

@@ -1,10 +1,11 @@
 /** Selected deliveries, which the address keeps, and their button. The part stands around all pages of a list. */
 import { createContext, type ReactNode, useContext, useEffect } from 'react';
+import { post } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { useSetQuery } from '../routing/router.tsx';
-import type { Delivery } from './delivery.ts';
+import type { Delivery, OfWebhook } from './delivery.ts';
 import { noteSelected, resendAll, useResend } from './resends.ts';
 
 /** The numbers of at most 50 deliveries, in the query of a route. */
@@ -25,13 +26,11 @@ const SelectionContext = createContext<Selection | undefined>(undefined);
 
 /** The list with its selection. */
 export function SelectedDeliveries({
-  base,
+  webhookId,
   selected,
   onSent,
   children,
-}: {
-  /** `/v1/reporting_webhooks/1` */
-  readonly base: string;
+}: OfWebhook & {
   /** As {@link SELECTED} has them. Absent: the selection is empty. */
   readonly selected: string | undefined;
   readonly onSent: () => void;
@@ -39,7 +38,7 @@ export function SelectedDeliveries({
 }) {
   const { workspaceId, capabilities } = useReach();
   const setQuery = useSetQuery();
-  const webhook = `${workspaceId} ${base}`;
+  const webhook = `${workspaceId} ${webhookId}`;
   const { isRunning, sent, problem } = useResend(webhook);
   const asked = selected === undefined ? [] : selected.split(',').map(Number);
   // A delivery is not offered again after an answer, also by an address that still has it.
@@ -58,7 +57,12 @@ export function SelectedDeliveries({
   };
   const sendAgain = async (): Promise<void> => {
     const isDone = await resendAll(webhook, sequences, (callOnce, sequence) =>
-      callOnce(`${base}/deliveries/${sequence}/resend`, { method: 'POST', workspaceId }),
+      callOnce(
+        post('/v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend', {
+          path: { webhook_id: webhookId, sequence },
+        }),
+        { workspaceId },
+      ),
     );
     if (isDone) announce(`${sequences.length} deliveries are sent again as new deliveries`);
     onSent();

@@ -1,5 +1,6 @@
 /** One event type: its payload in each version, a check of payloads, and how it is published. */
 import { useState } from 'react';
+import { get, put, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach, useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -8,11 +9,11 @@ import { JsonView } from '../json/json-view.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { linkTo, segment } from '../routing/location.ts';
+import { linkTo } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import { EventTypeForm } from './event-type-form.tsx';
-import type { EventType } from './event-type.ts';
+import type { EventType, JsonSchema } from './event-type.ts';
 import { PayloadCheck } from './payload-check.tsx';
 
 /** Earlier ones are forgotten. */
@@ -39,10 +40,10 @@ function EventTypeView({
   const { place } = useRouting();
   const [isChanging, setIsChanging] = useState(false);
   const isAllowed = capabilities.includes('workspace.manage');
-  const path = `/v1/event_types/${segment(name)}`;
-  const current = useResource<EventType>(path, { workspaceId });
-  const earlier = useResource<EventType>(
-    version === undefined ? undefined : `${path}?version=${version}`,
+  const path = { name };
+  const current = useResource(get('/v1/event_types/{name}', { path }), { workspaceId });
+  const earlier = useResource(
+    version === undefined ? undefined : get('/v1/event_types/{name}', { path, query: { version } }),
     { workspaceId },
   );
   return (
@@ -65,7 +66,6 @@ function EventTypeView({
                 Change …
               </button>
               <ArchiveButtons
-                path={path}
                 type={current.data}
                 onDone={() => void current.reload()}
                 onDeleted={() => navigate(linkTo('/event-types', place.query))}
@@ -114,21 +114,19 @@ function EventTypeView({
 
 /** A type is deleted once it is archived: then it cannot be published any more. */
 function ArchiveButtons({
-  path,
   type,
   onDone,
   onDeleted,
 }: {
-  readonly path: string;
   readonly type: EventType;
   readonly onDone: () => void;
   readonly onDeleted: () => void;
 }) {
+  const path = { name: type.name };
   if (!type.archived)
     return (
       <ActionButton
-        path={path}
-        method="DELETE"
+        call={remove('/v1/event_types/{name}', { path })}
         capability="workspace.manage"
         done="The event type is archived"
         onDone={onDone}
@@ -139,9 +137,10 @@ function ArchiveButtons({
   return (
     <>
       <ActionButton
-        path={path}
-        method="PUT"
-        body={{ description: type.description, schema: type.schema }}
+        call={put('/v1/event_types/{name}', {
+          path,
+          body: { description: type.description, schema: type.schema as JsonSchema },
+        })}
         capability="workspace.manage"
         done="The event type is back"
         onDone={onDone}
@@ -149,7 +148,7 @@ function ArchiveButtons({
         Bring it back
       </ActionButton>
       <DeleteButton
-        path={`${path}?forget=true`}
+        call={remove('/v1/event_types/{name}', { path, query: { forget: 'true' } })}
         name={type.name}
         what="the event type"
         onDone={onDeleted}

@@ -1,5 +1,6 @@
 /** The form that describes an event type, or changes it. Another schema is another version. */
 import { type FormEvent, useState } from 'react';
+import { put } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -8,10 +9,9 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
-import { segment } from '../routing/location.ts';
 import { jsonOf } from '../json/json-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import type { EventType } from './event-type.ts';
+import type { EventType, JsonSchema } from './event-type.ts';
 import { PayloadCheck } from './payload-check.tsx';
 
 const EXAMPLE = `{
@@ -44,9 +44,12 @@ export function EventTypeForm({
     const schema = jsonOf(draft);
     setNotJson(schema.problem && `schema: ${schema.problem}`);
     if (schema.problem !== undefined) return;
-    const body = { description: formText(form, 'description'), schema: schema.value };
+    const body = {
+      description: formText(form, 'description'),
+      schema: (schema.value ?? null) as JsonSchema,
+    };
     void run(async () => {
-      await callOnce(`/v1/event_types/${segment(name)}`, { method: 'PUT', body, workspaceId });
+      await callOnce(put('/v1/event_types/{name}', { path: { name }, body }), { workspaceId });
       announce(type ? 'The event type is changed' : 'The event type is made');
       onSaved();
     });

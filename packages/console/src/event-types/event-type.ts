@@ -1,14 +1,8 @@
 /** An event type as `GET /v1/event_types/{name}` shows it. */
-export interface EventType {
-  readonly name: string;
-  /** From 1, one more with each other schema. */
-  readonly version: number;
-  /** Empty: no description. */
-  readonly description: string;
-  /** Null: any payload is taken. */
-  readonly schema: unknown;
-  /** Of this version: ISO 8601. */
-  readonly created_at: string;
-  /** Publishing refuses it. */
-  readonly archived: boolean;
-}
+import type { Described } from '../client/operations.ts';
+
+/** Its schema is null if any payload is taken. */
+export type EventType = Described<'EventType'>;
+
+/** As a user types it: any JSON, and the API refuses a value that is no object. */
+export type JsonSchema = Readonly<Record<string, unknown>> | null;

@@ -1,4 +1,6 @@
 /** The types of the messages that the workspace publishes; in the portal, the types that a customer may choose. */
+import { get } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { useReach, useSession } from '../client/session.ts';
 import { MadeList, type MadeListProps } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
@@ -17,17 +19,16 @@ export const eventTypesRoute: Route = {
   screen: ({ place: { query } }) => <EventTypes start={query['start']} />,
 };
 
-interface EventTypePage {
-  readonly event_types: readonly EventType[];
-  readonly next: string;
-}
+type EventTypePage = AnswerOf<'get', '/v1/event_types'>;
 
 function EventTypes({ start }: { readonly start: string | undefined }) {
   const { isPortal } = useReach();
   return (
-    <MadeList<EventTypePage>
+    <MadeList
       title="Event types"
-      path={`/v1/event_types?${isPortal ? '' : 'include=archived&'}start=${start ?? ''}`}
+      call={get('/v1/event_types', {
+        query: { include: isPortal ? undefined : 'archived', start },
+      })}
       above={isPortal && <Link to="/">Webhooks</Link>}
       lead={`The types of messages, and the contents of their payloads.${
         isPortal ? '' : ' A payload that does not fit the schema of its type is not published.'

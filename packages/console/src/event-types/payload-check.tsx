@@ -1,20 +1,18 @@
 /** A payload that is tried against the schema of its type: whether publishing would take it, and why not. */
 import { type FormEvent, useEffect, useState } from 'react';
+import { post } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
-import { segment } from '../routing/location.ts';
 import { jsonOf } from '../json/json-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import type { JsonSchema } from './event-type.ts';
 
-interface Verdict {
-  readonly fits: boolean;
-  readonly version: number | null;
-  /** `pointer`: into the payload (RFC 6901). */
-  readonly errors: readonly { readonly pointer: string; readonly message: string }[];
-}
+/** A `pointer` of it is into the payload (RFC 6901). */
+type Verdict = AnswerOf<'post', '/v1/event_types/{name}/check'>;
 
 export function PayloadCheck({
   id,
@@ -50,11 +48,16 @@ export function PayloadCheck({
     if ((schema?.problem ?? payload.problem) !== undefined) return;
     void run(async () => {
       setVerdict(
-        await request<Verdict>(`/v1/event_types/${segment(name)}/check`, {
-          method: 'POST',
-          body: { payload: payload.value, ...(schema && { schema: schema.value ?? {} }) },
-          workspaceId,
-        }),
+        await request(
+          post('/v1/event_types/{name}/check', {
+            path: { name },
+            body: {
+              payload: payload.value as NonNullable<JsonSchema>,
+              ...(schema && { schema: (schema.value ?? {}) as JsonSchema }),
+            },
+          }),
+          { workspaceId },
+        ),
       );
     });
   };

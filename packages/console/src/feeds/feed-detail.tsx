@@ -1,5 +1,6 @@
 /** One feed: its events and filters, its two ends, and a page of events as a consumer reads them. */
 import { useState } from 'react';
+import { get, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { DeleteButton } from '../forms/delete-button.tsx';
@@ -34,7 +35,7 @@ function FeedView({
   readonly query: Readonly<Record<string, string>>;
 }) {
   const { workspaceId } = useReach();
-  const resource = useResource<{ feeds: readonly Feed[] }>('/v1/feeds', {
+  const resource = useResource(get('/v1/feeds'), {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
@@ -73,7 +74,6 @@ function OneFeed({
   const { place } = useRouting();
   const [isChanging, setIsChanging] = useState(false);
   const isAllowed = capabilities.includes('workspace.manage');
-  const path = `/v1/feeds/${feed.name}`;
   const { cursor, event } = query;
   return (
     <>
@@ -87,7 +87,7 @@ function OneFeed({
           Change …
         </button>
         <DeleteButton
-          path={path}
+          call={remove('/v1/feeds/{name}', { path: { name: feed.name } })}
           name={feed.name}
           what="the feed"
           onDone={() => navigate(linkTo('/feeds', place.query))}
@@ -123,10 +123,10 @@ function OneFeed({
           </dd>
         </div>
       </dl>
-      <FeedPage path={path} cursor={cursor} event={event} />
+      <FeedPage name={feed.name} cursor={cursor} event={event} />
       <CallSample
         label="A page by a call; the answer has the cursor to go on with"
-        path={`${path}?cursor=${cursor ?? feed.oldest}&wait=20`}
+        path={`/v1/feeds/${feed.name}?cursor=${cursor ?? feed.oldest}&wait=20`}
       />
       {isChanging && (
         <FeedForm

@@ -1,5 +1,6 @@
 /** The form that makes a feed. Or it changes the later events of one. */
 import { type FormEvent, useState } from 'react';
+import { put } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -8,7 +9,6 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
-import { segment } from '../routing/location.ts';
 import { isIncoming } from '../sentences/subscription-text.ts';
 import { SubscriptionFields, subscriptionOf } from '../webhooks/subscription-fields.tsx';
 import type { Feed } from './feed.ts';
@@ -35,7 +35,7 @@ export function FeedForm({
     const name = feed?.name ?? formText(form, 'name');
     const body = subscriptionOf(form, types, feed);
     void run(async () => {
-      await callOnce(`/v1/feeds/${segment(name)}`, { method: 'PUT', body, workspaceId });
+      await callOnce(put('/v1/feeds/{name}', { path: { name }, body }), { workspaceId });
       announce(feed ? 'The feed is changed' : 'The feed is made');
       onSaved();
     });

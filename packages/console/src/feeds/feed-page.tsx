@@ -1,4 +1,6 @@
 /** A page of a feed. To look moves no cursor: a consumer's cursor is its own. */
+import { get } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { Copyable } from '../parts/copy-button.tsx';
@@ -8,34 +10,25 @@ import { Time } from '../parts/time.tsx';
 import { useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface FeedEvent {
-  readonly cursor: string;
-  readonly event_type: string;
-  /** As a webhook gets it. */
-  readonly event: {
-    readonly event_id: string;
-    readonly object_type: string;
-    readonly metric: string;
-    /** Unix seconds. */
-    readonly timestamp: number;
-  };
-}
+type FeedEvent = AnswerOf<'get', '/v1/feeds/{name}'>['events'][number];
 
-interface Page {
-  readonly events: readonly FeedEvent[];
-  /** To go on with. */
-  readonly cursor: string;
+/** As a webhook gets it; each type has more members of its own. */
+interface SentEvent {
+  readonly metric: string;
+  /** Unix seconds. */
+  readonly timestamp: number;
 }
 
 const PAGE_COUNT = 20;
 const INTERVAL_MS = 5_000;
 
 export function FeedPage({
-  path,
+  name,
   cursor,
   event,
 }: {
-  readonly path: string;
+  /** Of the feed. */
+  readonly name: string;
   /** Absent: from the oldest event. */
   readonly cursor: string | undefined;
   /** The cursor of the one that is open. */
@@ -43,8 +36,11 @@ export function FeedPage({
 }) {
   const { workspaceId } = useReach();
   const setQuery = useSetQuery();
-  const page = useResource<Page>(
-    `${path}?limit=${PAGE_COUNT}&wait=0${cursor === undefined ? '' : `&cursor=${cursor}`}`,
+  const page = useResource(
+    get('/v1/feeds/{name}', {
+      path: { name },
+      query: { limit: String(PAGE_COUNT), wait: '0', cursor },
+    }),
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   const go = (to: string | undefined): void => setQuery({ cursor: to, event: undefined }, false);
@@ -113,6 +109,7 @@ function EventTable({
       <tbody>
         {events.map(({ cursor, event_type: type, event }) => {
           const isOpen = cursor === open;
+          const { metric, timestamp } = event as SentEvent;
           return [
             <tr key={cursor} className={isOpen ? 'open' : ''} onClick={() => onOpen(cursor)}>
               <th scope="row">
@@ -130,9 +127,9 @@ function EventTable({
                 </button>
               </th>
               <td className="clip">{visibleText(type)}</td>
-              <td className="clip">{visibleText(event.metric)}</td>
+              <td className="clip">{visibleText(metric)}</td>
               <td>
-                <Time atMs={event.timestamp * 1000} isWhole />
+                <Time atMs={timestamp * 1000} isWhole />
               </td>
             </tr>,
             isOpen && (

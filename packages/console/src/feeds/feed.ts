@@ -1,15 +1,7 @@
 /** A feed as `GET /v1/feeds` shows it: the events of a webhook, to be read instead of received. */
-import type { Subscription } from '../sentences/subscription-text.ts';
+import type { Described } from '../client/operations.ts';
 
-export interface Feed extends Subscription {
-  readonly name: string;
-  /** ISO 8601. */
-  readonly created_at: string;
-  /** The cursor before the first event that is kept. */
-  readonly oldest: string;
-  /** Of the last event. */
-  readonly latest: string;
-}
+export type Feed = Described<'Feed'>;
 
 /** As the API writes them. */
 export const CURSOR = /^[1-9]\d{0,9}\.(?:0|[1-9]\d{0,15})$/;

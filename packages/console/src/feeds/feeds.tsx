@@ -1,4 +1,5 @@
 /** The feeds of the workspace: the events of a webhook, to be read at one's own pace instead. */
+import { get } from '../client/calls.ts';
 import { MadeList } from '../lists/made-list.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -18,9 +19,9 @@ export const feedsRoute: Route = {
 
 function Feeds() {
   return (
-    <MadeList<{ feeds: readonly Feed[] }>
+    <MadeList
       title="Feeds"
-      path="/v1/feeds"
+      call={get('/v1/feeds')}
       lead="A consumer reads a feed at its own pace, by a cursor, and needs no address of its own."
       making={{
         what: 'Make a feed',

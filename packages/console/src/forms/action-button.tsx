@@ -1,15 +1,14 @@
 /** A button that makes a change by one call. While the call runs, and by a double click, no second call is sent. */
 import { useState } from 'react';
-import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
+import type { Call } from '../client/calls.ts';
+import { request, RequestFailed } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';
 import { useCallOnce } from './use-call-once.ts';
 
 export function ActionButton({
   children,
-  path,
-  method = 'POST',
-  body,
+  call,
   capability,
   isMain = false,
   isDisabled = false,
@@ -17,9 +16,7 @@ export function ActionButton({
   onDone,
 }: {
   readonly children: string;
-  readonly path: string;
-  readonly method?: RequestOptions['method'];
-  readonly body?: unknown;
+  readonly call: Call<unknown>;
   /** Capability that the user needs for it. Absent: to be signed in. */
   readonly capability?: Capability;
   readonly isMain?: boolean;
@@ -39,7 +36,7 @@ export function ActionButton({
     setFailure(undefined);
     try {
       // A DELETE is done once however often it is sent.
-      await (method === 'DELETE' ? request : callOnce)(path, { method, body, workspaceId });
+      await (call.method === 'delete' ? request : callOnce)(call, { workspaceId });
       announce(done);
       onDone();
     } catch (error) {

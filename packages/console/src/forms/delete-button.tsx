@@ -1,5 +1,6 @@
 /** A button that deletes an object for good. Its name must be typed first. */
 import { type FormEvent, type ReactNode, useState } from 'react';
+import type { Call } from '../client/calls.ts';
 import { request } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';
@@ -10,14 +11,14 @@ import { FormEnd } from './form-end.tsx';
 import { useWork } from './use-work.ts';
 
 export function DeleteButton({
-  path,
+  call,
   name,
   what,
   capability = 'workspace.manage',
   children,
   onDone,
 }: {
-  readonly path: string;
+  readonly call: Call<unknown>;
   /** That is typed. */
   readonly name: string;
   /** `the feed` */
@@ -39,7 +40,7 @@ export function DeleteButton({
   const remove = (event: FormEvent): void => {
     event.preventDefault();
     void run(async () => {
-      await request(path, { method: 'DELETE', workspaceId });
+      await request(call, { workspaceId });
       announce(`${name} is deleted`);
       close();
       onDone();

@@ -3,6 +3,7 @@
  *
  * Scopes are not among them: no role includes one, so a session cannot give it.
  */
+import type { BodyOf } from '../client/operations.ts';
 import { formText } from './form-text.ts';
 import type { CredentialType } from '../sentences/key-text.ts';
 
@@ -10,7 +11,12 @@ import type { CredentialType } from '../sentences/key-text.ts';
 const isBindable = (type: CredentialType): boolean => type === 'service_account' || type === 'app';
 
 /** Fields of the API's body; a field that was left empty is absent. */
-export function restrictionsIn(form: HTMLFormElement): Readonly<Record<string, unknown>> {
+export function restrictionsIn(
+  form: HTMLFormElement,
+): Pick<
+  BodyOf<'post', '/v1/accounts/{account_id}/api_credentials'>,
+  'ip_allowlist' | 'read_only' | 'expires_at'
+> {
   const data = new FormData(form);
   const addresses = formText(form, 'addresses')
     .split(/[\s,]+/)

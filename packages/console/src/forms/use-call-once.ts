@@ -5,13 +5,14 @@
  * has another key.
  */
 import { useState } from 'react';
-import { request, RequestFailed, type RequestOptions } from '../client/request.ts';
+import type { Call } from '../client/calls.ts';
+import { RequestFailed } from '../client/request.ts';
 
 /** As `request`. */
-export type CallOnce = <Answer>(
-  path: string,
-  options: Omit<RequestOptions, 'idempotencyKey'>,
-) => Promise<Answer>;
+export type CallOnce = <Data>(
+  call: Call<Data>,
+  options?: { readonly workspaceId?: number },
+) => Promise<Data>;
 
 export function useCallOnce(): CallOnce {
   const [callOnce] = useState(createCallOnce);
@@ -21,12 +22,12 @@ export function useCallOnce(): CallOnce {
 /** For calls that outlive a screen. */
 export function createCallOnce(): CallOnce {
   let unanswered: { readonly call: string; readonly key: string } | undefined;
-  return async <Answer>(path: string, options: Omit<RequestOptions, 'idempotencyKey'>) => {
-    const call = JSON.stringify([path, options.method, options.workspaceId, options.body]);
-    const { key } = unanswered?.call === call ? unanswered : { key: crypto.randomUUID() };
-    unanswered = { call, key };
+  return async (call, { workspaceId } = {}) => {
+    const asked = JSON.stringify([call.key, workspaceId]);
+    const { key } = unanswered?.call === asked ? unanswered : { key: crypto.randomUUID() };
+    unanswered = { call: asked, key };
     try {
-      const answer = await request<Answer>(path, { ...options, idempotencyKey: key });
+      const answer = await call.send({ workspaceId, idempotencyKey: key });
       unanswered = undefined;
       return answer;
     } catch (error) {

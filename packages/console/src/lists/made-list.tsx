@@ -5,6 +5,7 @@
  * may not make one.
  */
 import { type ReactNode, useId, useState } from 'react';
+import type { Call } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';
@@ -17,7 +18,7 @@ const SECTION_LINES = 2;
 export interface MadeListProps<Answer> {
   readonly title: string;
   /** Of the list; asked again every 5 seconds. */
-  readonly path: string;
+  readonly call: Call<Answer>;
   readonly isSection?: boolean;
   readonly lead?: ReactNode;
   /** The way back, above the title. */
@@ -47,7 +48,7 @@ export interface MadeListProps<Answer> {
 
 export function MadeList<Answer>({
   title,
-  path,
+  call,
   isSection = false,
   lead,
   above,
@@ -63,7 +64,7 @@ export function MadeList<Answer>({
   const setQuery = useSetQuery();
   const headingId = useId();
   const [isMaking, setIsMaking] = useState(false);
-  const resource = useResource<Answer>(path, { workspaceId, intervalMs: INTERVAL_MS });
+  const resource = useResource(call, { workspaceId, intervalMs: INTERVAL_MS });
   const isAllowed = making !== undefined && capabilities.includes(making.capability);
   const button = making && (
     <button

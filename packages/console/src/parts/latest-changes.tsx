@@ -1,9 +1,10 @@
 /** The latest entries of the audit log, with links to their values. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { segment } from '../routing/location.ts';
 import { Link } from '../routing/router.tsx';
-import { actorText, type AuditEntry } from '../sentences/audit-text.ts';
+import { actorText } from '../sentences/audit-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { Shown } from './states.tsx';
 import { Time } from './time.tsx';
@@ -20,9 +21,11 @@ export function LatestChanges({
   readonly credentialId?: number;
 }) {
   const { account } = useSession();
-  const filter = credentialId === undefined ? '' : `&credential_id=${credentialId}`;
-  const resource = useResource<{ audit_logs: readonly AuditEntry[] }>(
-    `/v1/accounts/${account.id}/audit_logs?limit=${LISTED_COUNT}${filter}`,
+  const resource = useResource(
+    get('/v1/accounts/{account_id}/audit_logs', {
+      path: { account_id: account.id },
+      query: { limit: LISTED_COUNT, credential_id: credentialId },
+    }),
     { intervalMs: INTERVAL_MS },
   );
   return (

@@ -1,25 +1,14 @@
 /** Calls with unknown keys, of the whole installation. They belong to no workspace, so only its operator sees them. */
+import type { AnswerOf } from '../client/operations.ts';
 import { Link } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { Time } from './time.tsx';
 
-/** A part of the answer of `/v1/fleet`. */
-export interface UnknownKeys {
-  readonly count: number;
-  /** Of the counted calls. They are counted by day, so it is up to 48 hours ago. */
-  readonly first_at: string | null;
-  /** By kind of call, the latest first. */
-  readonly latest: readonly {
-    readonly source: string;
-    /** Last characters of the last key, or site id; null if no call had one. */
-    readonly hint: string | null;
-    readonly count: number;
-    readonly last_at: string;
-  }[];
-}
+/** Counted by day, so `first_at` is up to 48 hours ago. Null: they cannot be read. */
+export type UnknownKeys = AnswerOf<'get', '/v1/fleet'>['unknown_keys'];
 
-export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownKeys | null }) {
+export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownKeys }) {
   const { count = 0, first_at: firstAt = null, latest = [] } = unknownKeys ?? {};
   return (
     <section aria-labelledby="unknown-keys">

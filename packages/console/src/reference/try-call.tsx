@@ -68,7 +68,7 @@ export function TryCall({
         setAnswer({ ...shownAnswer, durationMs: Math.round(performance.now() - startedAtMs) });
       try {
         const sent = await send(path, {
-          method: call.method as 'GET',
+          method: call.method,
           workspaceId,
           ...(given !== undefined && { body: given }),
           ...(!isRead && { idempotencyKey: crypto.randomUUID() }),

@@ -1,5 +1,6 @@
 /** The description of all calls, which every page of the reference reads. */
 import type { ReactNode } from 'react';
+import { own } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { Shown } from '../parts/states.tsx';
 import type { Document } from './described-call.ts';
@@ -9,6 +10,6 @@ export function WithDocument({
 }: {
   readonly children: (document: Document) => ReactNode;
 }) {
-  const resource = useResource<Document>('/openapi.json');
+  const resource = useResource(own<Document>('get', '/openapi.json'));
   return <Shown resource={resource}>{children}</Shown>;
 }

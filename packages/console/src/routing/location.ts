@@ -48,6 +48,12 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 export const isAdmitted = (rule: QueryRule, value: string): boolean =>
   rule instanceof RegExp ? rule.test(value) : rule.includes(value);
 
+/** The value, if it is a choice. */
+export const choiceOf = <Choice extends string>(
+  choices: readonly Choice[],
+  value: string | undefined,
+): Choice | undefined => choices.find((each) => each === value);
+
 /** The values that the rules admit; the first of several with one name. */
 export function readQuery(search: string, rules: QueryRules): Record<string, string> {
   const given = new URLSearchParams(search);

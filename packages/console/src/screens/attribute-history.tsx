@@ -1,33 +1,28 @@
 /** Values of a person's attribute in the last 30 days, newest first. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { segment } from '../routing/location.ts';
 import { valueText } from '../sentences/audit-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-
-interface AttributeChange {
-  readonly at: string;
-  readonly from: unknown;
-  readonly to: unknown;
-  readonly activity_id: string;
-}
+import type { OfPerson } from './people.tsx';
 
 export function AttributeHistory({
-  base,
+  path,
   idType,
   name,
-}: {
-  readonly base: string;
-  readonly idType: string;
+}: OfPerson & {
   readonly name: string;
 }) {
   const { workspaceId } = useSession();
-  const resource = useResource<{
-    readonly history: readonly AttributeChange[];
-    readonly next: string;
-  }>(`${base}/attributes/${segment(name)}/history?${idType}`, { workspaceId });
+  const resource = useResource(
+    get('/v1/customers/{identifier}/attributes/{name}/history', {
+      path: { ...path, name },
+      query: { id_type: idType },
+    }),
+    { workspaceId },
+  );
   return (
     <Shown resource={resource} lines={2}>
       {({ history, next }) =>

@@ -1,5 +1,7 @@
 /** The way of one event: from its call to each attempt to report it. */
 import type { ReactNode } from 'react';
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -12,43 +14,8 @@ import { Link, type Route } from '../routing/router.tsx';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface TracedDelivery {
-  readonly webhook_id: number;
-  readonly sequence: number;
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly state: string;
-  readonly logged_at_ms: number;
-  readonly attempts: readonly {
-    readonly attempt: number;
-    readonly started_at_ms: number;
-    readonly duration_ms: number;
-    readonly outcome: string;
-    readonly status: number | null;
-    readonly failure: string | null;
-  }[];
-}
-
-interface Trace {
-  readonly event_id: string;
-  readonly caused_by_event_id: string | null;
-  readonly received: { readonly at_ms: number; readonly source: string | null } | null;
-  readonly envelope: {
-    readonly id: string;
-    readonly made_at_ms: number | null;
-    readonly operations: number;
-    readonly processed_at_ms: number;
-  } | null;
-  readonly event: {
-    readonly kind: string;
-    readonly name: string | null;
-    readonly svc_id: string | null;
-    readonly anonymous_id: string | null;
-    readonly occurred_at_ms: number;
-    readonly processed_at_ms: number | null;
-  } | null;
-  readonly deliveries: readonly TracedDelivery[];
-}
+type Trace = Described<'EventTrace'>;
+type TracedDelivery = Trace['deliveries'][number];
 
 /** An event that was just taken is looked for again: it is found once it is processed. */
 const INTERVAL_MS = 2_000;
@@ -62,7 +29,7 @@ export const eventRoute: Route = {
 
 function Event({ id }: { readonly id: string }) {
   const { workspaceId } = useSession();
-  const resource = useResource<{ trace: Trace }>(`/v1/events/${segment(id)}/trace`, {
+  const resource = useResource(get('/v1/events/{event_id}/trace', { path: { event_id: id } }), {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
@@ -148,10 +115,9 @@ function TraceView({ trace }: { readonly trace: Trace }) {
 /** Data of the event. */
 function EventBody({ id }: { readonly id: string }) {
   const { workspaceId } = useSession();
-  const { data } = useResource<{ event: { data: Readonly<Record<string, unknown>> } }>(
-    `/v1/events/${segment(id)}`,
-    { workspaceId },
-  );
+  const { data } = useResource(get('/v1/events/{event_id}', { path: { event_id: id } }), {
+    workspaceId,
+  });
   return data ? <JsonView value={data.event.data} label="Data of the event" /> : null;
 }
 

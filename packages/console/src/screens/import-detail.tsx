@@ -1,10 +1,10 @@
 /** One import: its progress, and its rows with problems. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { segment } from '../routing/location.ts';
 import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
@@ -18,17 +18,9 @@ export const importRoute: Route = {
   screen: ({ place: { params } }) => <ImportView key={params['id']} id={params['id'] ?? ''} />,
 };
 
-interface WholeImport extends Import {
-  readonly description: string | null;
-  readonly identifier: 'id' | 'email';
-  readonly encoding: string | null;
-  /** Unix seconds. */
-  readonly updated_at: number;
-}
-
 function ImportView({ id }: { readonly id: string }) {
   const { workspaceId } = useSession();
-  const resource = useResource<{ import: WholeImport }>(`/v1/imports/${segment(id)}`, {
+  const resource = useResource(get('/v1/imports/{import_id}', { path: { import_id: id } }), {
     workspaceId,
     intervalMs: IMPORT_INTERVAL_MS,
   });
@@ -91,7 +83,7 @@ function ImportView({ id }: { readonly id: string }) {
 }
 
 /** Mean speed since the begin, and the time that the rest takes at that speed. */
-function paceOf({ rows_read: count, percent, created_at: from, updated_at: to }: WholeImport) {
+function paceOf({ rows_read: count, percent, created_at: from, updated_at: to }: Import) {
   const seconds = Math.max(1, to - from);
   const left =
     percent === 0 ? '' : `, ${durationText(((100 - percent) / percent) * seconds * 1_000)} left`;

@@ -1,5 +1,6 @@
 /** A file that is sent: its first line is checked before, and how much of it is sent is shown meanwhile. */
 import { type FormEvent, useState } from 'react';
+import type { BodyOf } from '../client/operations.ts';
 import { upload } from '../client/upload.ts';
 import { useSession } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
@@ -25,11 +26,15 @@ export function ImportUpload({ onUploaded }: { readonly onUploaded: () => void }
     event.preventDefault();
     if (!file) return;
     const form = event.currentTarget;
+    // A file stands in place of its address.
+    const fields: Omit<BodyOf<'post', '/v1/imports'>['import'], 'data_file_url'> = {
+      name: formText(form, 'name') || file.name,
+      type: 'event',
+      identifier: formText(form, 'identifier') as 'id' | 'email',
+      data_to_process: 'all',
+    };
     const body = new FormData();
-    body.set('name', formText(form, 'name') || file.name);
-    body.set('type', 'event');
-    body.set('identifier', formText(form, 'identifier'));
-    body.set('data_to_process', 'all');
+    for (const [name, value] of Object.entries(fields)) body.set(name, String(value));
     body.set('file', file);
     void run(async () => {
       try {

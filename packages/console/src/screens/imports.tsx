@@ -1,6 +1,8 @@
 /** Files of events: their progress, the problems of their rows, and a new import. */
 import { useEffect, useState } from 'react';
-import { send } from '../client/request.ts';
+import { get, getFile, post } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
+import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -14,19 +16,7 @@ import { countText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { ImportUpload } from './import-upload.tsx';
 
-export interface Import {
-  readonly id: number;
-  readonly name: string;
-  readonly state: string;
-  readonly percent: number;
-  readonly rows_read: number;
-  readonly rows_imported: number;
-  readonly rows_failed: number;
-  readonly rows_with_warnings: number;
-  readonly error: string | null;
-  /** Unix seconds. */
-  readonly created_at: number;
-}
+export type Import = Described<'Import'>;
 
 export const IMPORT_INTERVAL_MS = 1_000;
 const ENDED = ['imported', 'failed', 'canceled'];
@@ -41,11 +31,10 @@ export const importsRoute: Route = {
 function Imports({ start }: { readonly start: string | undefined }) {
   const { workspaceId, capabilities } = useSession();
   const setQuery = useSetQuery();
-  const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
-  const resource = useResource<{ imports: readonly Import[]; next: string }>(
-    `/v1/imports?${asked.toString()}`,
-    { workspaceId, intervalMs: IMPORT_INTERVAL_MS },
-  );
+  const resource = useResource(get('/v1/imports', { query: { limit: 50, start } }), {
+    workspaceId,
+    intervalMs: IMPORT_INTERVAL_MS,
+  });
   return (
     <>
       <header className="title">
@@ -148,7 +137,7 @@ export function CancelImport({
   if (ENDED.includes(row.state)) return null;
   return (
     <ActionButton
-      path={`/v1/imports/${row.id}/cancel`}
+      call={post('/v1/imports/{import_id}/cancel', { path: { import_id: row.id } })}
       capability="workspace.manage"
       done={`${row.name} is cancelled`}
       onDone={onChanged}
@@ -175,8 +164,11 @@ export function ImportProblems({
   const { isRunning, problem, run } = useWork();
   const fetchThem = (): void =>
     void run(async () => {
-      const answer = await send(`/v1/imports/${row.id}/${kind}`, { workspaceId });
-      setUrl(URL.createObjectURL(await answer.blob()));
+      const file = await request(
+        getFile(`/v1/imports/{import_id}/${kind}`, { path: { import_id: row.id } }),
+        { workspaceId },
+      );
+      setUrl(URL.createObjectURL(file));
     });
   if (count === 0) return '0';
   return (

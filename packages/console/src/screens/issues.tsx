@@ -1,5 +1,7 @@
 /** Refused or corrected parts of calls, counted by day. */
 import { useMemo, useState } from 'react';
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -12,26 +14,20 @@ import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { mutedIssues, muteKeyOf, toggleMuted } from '../parts/preferences.ts';
+import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { secondsOf, SINCE_UNTIL, TIMES_QUERY, withTimes } from '../routing/time-range.ts';
 import { sampleOf } from '../sentences/code-samples.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface Issue {
-  readonly code: string;
-  readonly severity: 'error' | 'warning';
-  readonly source: string;
-  readonly field: string | null;
-  readonly message: string;
-  readonly sample: string | null;
-  readonly day: string;
-  readonly count: number;
-  readonly last_at: number;
-}
+type Issue = Described<'IngestionIssue'>;
 
 const INTERVAL_MS = 5_000;
 const TEXT = /^[^]{1,500}$/;
-const SEVERITIES = { error: 'not taken', warning: 'taken with a change' } as const;
+const SEVERITIES = { error: 'not taken', warning: 'taken with a change' } as const satisfies Record<
+  Issue['severity'],
+  string
+>;
 
 export const issuesRoute: Route = {
   pattern: '/issues',
@@ -59,13 +55,19 @@ function Issues({ query }: { readonly query: Readonly<Record<string, string>> })
   const since = secondsOf(times['since']);
   const until = secondsOf(times['until']);
   const [muted, setMuted] = useState(mutedIssues);
-  const asked = new URLSearchParams(
-    Object.entries({ limit: '50', severity, code, source, field, since, until, start }).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined,
-    ),
-  );
-  const resource = useResource<{ ingestion_issues: readonly Issue[]; next: string }>(
-    `/v1/ingestion_issues?${asked.toString()}`,
+  const resource = useResource(
+    get('/v1/ingestion_issues', {
+      query: {
+        limit: 50,
+        severity: choiceOf(Object.keys(SEVERITIES) as Issue['severity'][], severity),
+        code,
+        source,
+        field,
+        since,
+        until,
+        start,
+      },
+    }),
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   const isMuted = (issue: Issue): boolean => muted.has(muteKeyOf(workspaceId, issue));

@@ -4,9 +4,10 @@ import { announce } from '../parts/announcer.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
 import type { FilterOf } from '../json/json-tree.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
+import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { saveTail } from '../tail/save-tail.ts';
-import { type TailView, useTail } from '../tail/use-tail.ts';
+import { type TailFilter, type TailView, useTail } from '../tail/use-tail.ts';
 import { TailRowView } from './live-rows.tsx';
 
 const OUTCOMES = [
@@ -18,7 +19,7 @@ const OUTCOMES = [
   'delivered',
   'retrying',
   'abandoned',
-];
+] as const satisfies readonly TailFilter['outcome'][];
 const TEXT = /^[^]{1,500}$/;
 const NUMBER = /^[1-9]\d{0,8}$/;
 /** Part of a line → its filter. */
@@ -63,7 +64,7 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const openNumber = open?.filterKey === filterKey ? open.number : undefined;
   const pausedAtCount = pausedAt.filterKey === filterKey ? pausedAt.count : 0;
   const tail = useTail({
-    filter: { outcome, person, name, source, webhook_id: webhook },
+    filter: { outcome: choiceOf(OUTCOMES, outcome), person, name, source, webhook_id: webhook },
     isPaused,
   });
 

@@ -1,4 +1,5 @@
 /** One object: its attributes, and the people that are related to it. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -7,22 +8,6 @@ import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
-
-interface ObjectAnswer {
-  readonly object: { readonly attributes: Readonly<Record<string, string>> };
-}
-
-interface People {
-  readonly svc_relationships: readonly {
-    readonly identifiers: {
-      readonly id: string | null;
-      readonly email: string | null;
-      readonly svc_id: string;
-    };
-    readonly timestamps: { readonly created_at: number };
-  }[];
-  readonly next: string;
-}
 
 export const objectRoute: Route = {
   pattern: '/objects/:type/:id',
@@ -49,10 +34,17 @@ function ObjectView({
 }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const base = `/v1/objects/${segment(type)}/${segment(id)}`;
-  const object = useResource<ObjectAnswer>(`${base}/attributes`, { workspaceId });
-  const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
-  const people = useResource<People>(`${base}/relationships?${asked.toString()}`, { workspaceId });
+  const path = { object_type_id: type, object_id: id };
+  const object = useResource(get('/v1/objects/{object_type_id}/{object_id}/attributes', { path }), {
+    workspaceId,
+  });
+  const people = useResource(
+    get('/v1/objects/{object_type_id}/{object_id}/relationships', {
+      path,
+      query: { limit: 50, start },
+    }),
+    { workspaceId },
+  );
   return (
     <>
       <header className="title">
@@ -109,7 +101,7 @@ function ObjectView({
                         </th>
                         <td>{visibleText(person.email ?? '')}</td>
                         <td>
-                          <Time atMs={timestamps.created_at * 1000} isWhole />
+                          <Time atMs={(timestamps['created_at'] ?? 0) * 1000} isWhole />
                         </td>
                       </tr>
                     ))}

@@ -1,5 +1,7 @@
 /** Objects of people (companies, courses, …). By type, and by an attribute. */
 import { useEffect, useState } from 'react';
+import { get, post } from '../client/calls.ts';
+import type { AnswerOf } from '../client/operations.ts';
 import { request, RequestFailed } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -22,10 +24,7 @@ export const objectsRoute: Route = {
 function Objects({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const resource = useResource<{ types: readonly { readonly object_type_id: number }[] }>(
-    '/v1/object_types',
-    { workspaceId },
-  );
+  const resource = useResource(get('/v1/object_types'), { workspaceId });
   const filter = (change: Record<string, string | undefined>): void =>
     setQuery({ ...change, start: undefined });
   return (
@@ -84,10 +83,7 @@ function Objects({ query }: { readonly query: Readonly<Record<string, string>> }
   );
 }
 
-interface Page {
-  readonly ids: readonly string[];
-  readonly next: string;
-}
+type Page = AnswerOf<'post', '/v1/objects'>;
 
 /** Asked for once, by a body: it is a search and no resource. */
 function Found({
@@ -106,12 +102,13 @@ function Found({
       field,
       ...(value === undefined ? { operator: 'exists' } : { operator: 'eq', value }),
     };
-    const asked = new URLSearchParams({ limit: '50', ...(start !== undefined && { start }) });
-    request<Page>(`/v1/objects?${asked.toString()}`, {
-      method: 'POST',
-      workspaceId,
-      body: { object_type_id: type, filter: { object_attribute: condition } },
-    }).then(setFound, (error: unknown) => {
+    request(
+      post('/v1/objects', {
+        query: { limit: 50, start },
+        body: { object_type_id: type, filter: { object_attribute: condition } },
+      }),
+      { workspaceId },
+    ).then(setFound, (error: unknown) => {
       if (!(error instanceof RequestFailed)) throw error;
       setFound(error);
     });

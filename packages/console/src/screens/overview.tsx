@@ -1,26 +1,26 @@
 /** The workspace at a glance: incoming calls, refusals, backlogs, latest changes. Each number leads to its list. */
 import { type ReactNode, useState } from 'react';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { LatestChanges } from '../parts/latest-changes.tsx';
 import { mutedIssues, muteKeyOf } from '../parts/preferences.ts';
 import { Failure, Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
-import type { UnknownKeys } from '../parts/unknown-keys.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { useTail } from '../tail/use-tail.ts';
-import type { ListedWebhook } from '../webhooks/webhooks.tsx';
 
 const INTERVAL_MS = 5_000;
 const FLEET_INTERVAL_MS = 10_000;
 const DAY_MS = 86_400_000;
 const LISTED_COUNT = 5;
 /** The API has a balance of each. */
-const CREDIT_TYPES = ['llm', 'builder'];
+const CREDIT_TYPES = ['llm', 'builder'] as const;
 
 export const overviewRoute: Route = {
   pattern: '/',
@@ -127,16 +127,17 @@ function Calls() {
 function Webhooks() {
   const { workspaceId } = useSession();
   const nowMs = useNow();
-  const { data } = useResource<{ reporting_webhooks: readonly ListedWebhook[] }>(
-    '/v1/reporting_webhooks?include=state',
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
+  const { data } = useResource(get('/v1/reporting_webhooks', { query: { include: 'state' } }), {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
   const webhooks = data?.reporting_webhooks;
-  const failing = webhooks?.filter(({ state }) => state.state === 'failing');
+  const failing = webhooks?.filter(({ state }) => state?.state === 'failing');
   const [oldest] = (failing ?? [])
-    .flatMap(({ id, name, state: { head } }) =>
-      head?.first_attempt_at == null ? [] : [{ id, name, atMs: head.first_attempt_at * 1000 }],
-    )
+    .flatMap(({ id, name, state }) => {
+      const at = state?.head?.first_attempt_at;
+      return at == null ? [] : [{ id, name, atMs: at * 1000 }];
+    })
     .toSorted((one, other) => one.atMs - other.atMs);
   return (
     <>
@@ -155,9 +156,11 @@ function Webhooks() {
 
 function CreditTiles() {
   const { account } = useSession();
-  const { data, failure } = useResource<{
-    balances: readonly { readonly credit_type: string; readonly total_available: number }[];
-  }>(`/v1/accounts/${account.id}/billing/credits/balance`);
+  const { data, failure } = useResource(
+    get('/v1/accounts/{account_id}/billing/credits/balance', {
+      path: { account_id: account.id },
+    }),
+  );
   if (!data && failure) return null;
   const left = new Map(data?.balances.map((each) => [each.credit_type, each.total_available]));
   return CREDIT_TYPES.map((type) => (
@@ -175,9 +178,7 @@ function CreditTiles() {
 /** An unknown key belongs to no workspace. Only sessions of the operator may read the number. */
 function UnknownKeyTile() {
   const nowMs = useNow();
-  const { data } = useResource<{ unknown_keys: UnknownKeys | null }>('/v1/fleet', {
-    intervalMs: FLEET_INTERVAL_MS,
-  });
+  const { data } = useResource(get('/v1/fleet'), { intervalMs: FLEET_INTERVAL_MS });
   const unknown = data?.unknown_keys;
   // The calls are counted by day, so the count may have older ones too.
   const ageMs = unknown?.first_at == null ? 0 : nowMs - Date.parse(unknown.first_at);
@@ -189,21 +190,14 @@ function UnknownKeyTile() {
   );
 }
 
-interface Issue {
-  readonly code: string;
-  readonly source: string;
-  readonly field: string | null;
-  readonly message: string;
-  readonly count: number;
-  readonly last_at: number;
-}
+type Issue = Described<'IngestionIssue'>;
 
 function LatestIssues() {
   const { workspaceId } = useSession();
-  const resource = useResource<{ ingestion_issues: readonly Issue[] }>(
-    `/v1/ingestion_issues?limit=${LISTED_COUNT}`,
-    { workspaceId, intervalMs: INTERVAL_MS },
-  );
+  const resource = useResource(get('/v1/ingestion_issues', { query: { limit: LISTED_COUNT } }), {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
   const muted = mutedIssues();
   const isShown = (issue: Issue): boolean => !muted.has(muteKeyOf(workspaceId, issue));
   return (

@@ -1,5 +1,7 @@
 /** People: the latest, those whose identifiers begin with a text, and one that is looked up by an identifier. */
 import type { FormEvent } from 'react';
+import { get } from '../client/calls.ts';
+import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
@@ -10,17 +12,25 @@ import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 
-export const ID_TYPES = { id: 'id', email: 'email', svc_id: 'svc_id' } as const;
+export type IdType = NonNullable<QueryOf<'/v1/customers/{identifier}/attributes'>['id_type']>;
+
+export const ID_TYPES = ['id', 'email', 'svc_id'] as const satisfies readonly IdType[];
+
+/** A person, as the calls about one name them. */
+export interface OfPerson {
+  readonly path: { readonly identifier: string };
+  readonly idType: IdType;
+}
 
 export const peopleRoute: Route = {
   pattern: '/people',
   title: () => 'People',
-  query: { by: Object.keys(ID_TYPES), begins: /^[^]{1,254}$/, start: /^[\w-]{1,2048}$/ },
+  query: { by: ID_TYPES, begins: /^[^]{1,254}$/, start: /^[\w-]{1,2048}$/ },
   screen: ({ place: { query } }) => <People query={query} />,
 };
 
 /** Kind of an identifier by its form; a person may have an id in the form of another kind. */
-function idTypeOf(text: string): keyof typeof ID_TYPES {
+function idTypeOf(text: string): IdType {
   if (text.includes('@')) return 'email';
   return /^(?:svc|cio)_/.test(text) ? 'svc_id' : 'id';
 }
@@ -50,7 +60,7 @@ function People({ query }: { readonly query: Readonly<Record<string, string>> })
           Kind{' '}
           <select name="by" defaultValue="">
             <option value="">as it looks</option>
-            {Object.keys(ID_TYPES).map((each) => (
+            {ID_TYPES.map((each) => (
               <option key={each} value={each}>
                 {each}
               </option>
@@ -74,12 +84,6 @@ function People({ query }: { readonly query: Readonly<Record<string, string>> })
   );
 }
 
-interface Found {
-  readonly id: string | null;
-  readonly email: string | null;
-  readonly svc_id: string;
-}
-
 function PeopleList({
   begins,
   start,
@@ -89,18 +93,13 @@ function PeopleList({
 }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const asked = new URLSearchParams({
-    query: begins ?? '',
-    limit: '50',
-    ...(start !== undefined && { start }),
-  });
-  const resource = useResource<{ results: readonly Found[]; next: string }>(
-    `/v1/customers?${asked.toString()}`,
+  const resource = useResource(
+    get('/v1/customers', { query: { query: begins ?? '', limit: 50, start } }),
     { workspaceId },
   );
   return (
     <Shown resource={resource}>
-      {({ results, next }) => (
+      {({ results, next = '' }) => (
         <>
           {results.length === 0 ? (
             <Empty

@@ -1,4 +1,6 @@
 /** One person: identifiers, attributes, and activities. */
+import { get } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -6,38 +8,15 @@ import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
-import { segment } from '../routing/location.ts';
+import { choiceOf, segment } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { activityText } from '../sentences/activity-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { AttributeHistory } from './attribute-history.tsx';
-import { ID_TYPES } from './people.tsx';
+import { ID_TYPES, type OfPerson } from './people.tsx';
 import { Relationships } from './relationships.tsx';
 
-interface Customer {
-  readonly id: string | null;
-  readonly identifiers: {
-    readonly id: string | null;
-    readonly email: string | null;
-    readonly svc_id: string;
-  };
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly timestamps: Readonly<Record<string, number>>;
-  readonly unsubscribed: boolean;
-  readonly devices: readonly {
-    readonly id: string;
-    readonly platform: string;
-    readonly last_used: number | null;
-  }[];
-}
-
-interface Activity {
-  readonly id: string;
-  readonly type: string;
-  readonly name: string | null;
-  readonly timestamp: number;
-  readonly data: Readonly<Record<string, unknown>>;
-}
+type Customer = Described<'Customer'>;
 
 const INTERVAL_MS = 5_000;
 /** Shown above already, or twice. */
@@ -49,7 +28,7 @@ export const personRoute: Route = {
   pattern: '/people/:id',
   title: ({ id }) => `Person ${id}`,
   query: {
-    by: Object.keys(ID_TYPES),
+    by: ID_TYPES,
     tab: ['relationships', 'devices'],
     start: /^[\w-]{1,2048}$/,
     open: /^[^]{1,500}$/,
@@ -68,31 +47,29 @@ function Person({
   readonly query: Readonly<Record<string, string>>;
 }) {
   const { workspaceId } = useSession();
-  const idType = `id_type=${query['by'] ?? 'id'}`;
-  const base = `/v1/customers/${segment(id)}`;
-  const resource = useResource<{ customer: Customer }>(`${base}/attributes?${idType}`, {
-    workspaceId,
-    intervalMs: INTERVAL_MS,
-  });
+  const person: OfPerson = {
+    path: { identifier: id },
+    idType: choiceOf(ID_TYPES, query['by']) ?? 'id',
+  };
+  const resource = useResource(
+    get('/v1/customers/{identifier}/attributes', {
+      path: person.path,
+      query: { id_type: person.idType },
+    }),
+    { workspaceId, intervalMs: INTERVAL_MS },
+  );
   return (
     <Shown resource={resource}>
       {({ customer }) => (
         <>
           <PersonHeader customer={customer} />
           <div className="columns">
-            <Attributes
-              attributes={customer.attributes}
-              base={base}
-              idType={idType}
-              open={query['attribute']}
-            />
+            <Attributes attributes={customer.attributes} {...person} open={query['attribute']} />
             <section>
               <Tabs tab={query['tab']} customer={customer} />
-              {query['tab'] === undefined && (
-                <Activities base={base} idType={idType} query={query} />
-              )}
+              {query['tab'] === undefined && <Activities {...person} query={query} />}
               {query['tab'] === 'relationships' && (
-                <Relationships base={base} idType={idType} start={query['start']} />
+                <Relationships {...person} start={query['start']} />
               )}
               {query['tab'] === 'devices' && <Devices devices={customer.devices} />}
             </section>
@@ -128,13 +105,11 @@ function PersonHeader({ customer }: { readonly customer: Customer }) {
 
 function Attributes({
   attributes,
-  base,
+  path,
   idType,
   open,
-}: {
+}: OfPerson & {
   readonly attributes: Customer['attributes'];
-  readonly base: string;
-  readonly idType: string;
   /** The name of the one whose history is shown. */
   readonly open: string | undefined;
 }) {
@@ -164,7 +139,7 @@ function Attributes({
               </dt>
               <dd>
                 {visibleText(value)}
-                {open === name && <AttributeHistory base={base} idType={idType} name={name} />}
+                {open === name && <AttributeHistory path={path} idType={idType} name={name} />}
               </dd>
             </div>
           ))}
@@ -204,19 +179,20 @@ function Tabs({
 }
 
 function Activities({
-  base,
+  path,
   idType,
   query,
-}: {
-  readonly base: string;
-  readonly idType: string;
+}: OfPerson & {
   readonly query: Readonly<Record<string, string>>;
 }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
   const { start, open } = query;
-  const resource = useResource<{ activities: readonly Activity[]; next: string }>(
-    `${base}/activities?${idType}&limit=25${start === undefined ? '' : `&start=${start}`}`,
+  const resource = useResource(
+    get('/v1/customers/{identifier}/activities', {
+      path,
+      query: { id_type: idType, limit: 25, start },
+    }),
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   return (

@@ -1,4 +1,5 @@
 /** Objects that a person is related to, in pages. */
+import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -6,30 +7,21 @@ import { Empty, Shown } from '../parts/states.tsx';
 import { segment } from '../routing/location.ts';
 import { Link, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
-
-interface Relationship {
-  readonly object_type_id: number;
-  readonly identifiers: { readonly object_id: string };
-  readonly attributes: Readonly<Record<string, unknown>>;
-}
+import type { OfPerson } from './people.tsx';
 
 export function Relationships({
-  base,
+  path,
   idType,
   start,
-}: {
-  readonly base: string;
-  readonly idType: string;
+}: OfPerson & {
   readonly start: string | undefined;
 }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const resource = useResource<{
-    readonly svc_relationships: readonly Relationship[];
-    readonly next: string;
-  }>(`${base}/relationships?${idType}${start === undefined ? '' : `&start=${start}`}`, {
-    workspaceId,
-  });
+  const resource = useResource(
+    get('/v1/customers/{identifier}/relationships', { path, query: { id_type: idType, start } }),
+    { workspaceId },
+  );
   return (
     <Shown resource={resource}>
       {({ svc_relationships: relationships, next }) => (

@@ -1,4 +1,5 @@
 /** Entries of the audit log in words. Pure. */
+import type { Described } from '../client/operations.ts';
 
 /** The kinds of actors, and their names. */
 export const ACTOR_TYPES = {
@@ -8,26 +9,14 @@ export const ACTOR_TYPES = {
   system: 'Sluice itself',
 } as const;
 
-interface Actor {
-  readonly type: keyof typeof ACTOR_TYPES;
-  readonly name: string | null;
-  readonly email: string | null;
-}
-
-export interface AuditEntry {
-  readonly id: number;
-  readonly occurred_at: string;
-  readonly action: 'created' | 'updated' | 'deleted';
-  readonly object_type: string;
-  readonly object_id: string;
-  readonly object_name: string | null;
-  readonly actor: Actor;
-  readonly ip_addr: string | null;
-  readonly changed_attributes: readonly string[];
-}
+export type AuditEntry = Described<'AuditLog'>;
 
 /** Name of the actor: the email of a user, the name of a token or a key, or the service. */
-export function actorText({ type, name, email }: Actor): string {
+export function actorText({
+  type,
+  name,
+  email,
+}: Pick<AuditEntry['actor'], 'type' | 'name' | 'email'>): string {
   if (type === 'system') return 'Sluice itself';
   if (type === 'user') return email ?? 'a user';
   if (type === 'portal') return `${name ?? 'a customer'}, in the portal`;

@@ -4,30 +4,22 @@
  * They are a client certificate, an authority and an OAuth2 client. The API never shows the secrets again, so an empty
  * field keeps the stored value. Pure.
  */
-
-interface ShownCertificate {
-  readonly subject: string;
-  readonly fingerprint_sha256: string;
-  /** Unix seconds. */
-  readonly expires_at: number;
-}
-
-interface ShownOAuth2 {
-  readonly token_url: string;
-  readonly client_id: string;
-  /** A hint: its last characters. */
-  readonly client_secret: string;
-  readonly client_authentication: 'basic' | 'body';
-  readonly scope: string | null;
-  readonly audience: string | null;
-}
+import type { BodyOf, Described } from '../client/operations.ts';
 
 /** The part of `GET /v1/reporting_webhooks/{id}` that shows credentials. */
-export interface Credentials {
-  readonly client_certificate: ShownCertificate | null;
-  readonly certificate_authority: readonly ShownCertificate[] | null;
-  readonly oauth2: ShownOAuth2 | null;
-}
+export type Credentials = Pick<
+  Described<'ReportingWebhook'>,
+  'client_certificate' | 'certificate_authority' | 'oauth2'
+>;
+
+type ShownCertificate = NonNullable<Credentials['client_certificate']>;
+type ShownOAuth2 = NonNullable<Credentials['oauth2']>;
+
+/** As the API takes them. Null takes one away. */
+type ChangedCredentials = Pick<
+  BodyOf<'put', '/v1/reporting_webhooks/{webhook_id}'>,
+  keyof Credentials
+>;
 
 /** The credentials of a webhook, by their names in the API. */
 export type Credential = keyof Credentials;
@@ -40,7 +32,7 @@ export interface TypedCredentials {
   readonly token_url: string;
   readonly client_id: string;
   readonly client_secret: string;
-  readonly client_authentication: string;
+  readonly client_authentication: ShownOAuth2['client_authentication'];
   readonly scope: string;
   readonly audience: string;
   /** Credentials that the user takes away. */
@@ -57,7 +49,7 @@ export function changedCredentials(
   typed: TypedCredentials,
   stored: Credentials | undefined,
   isElsewhere: boolean,
-): Readonly<Record<string, unknown>> {
+): ChangedCredentials {
   const { certificate, private_key, certificate_authority: authority } = typed;
   const given = {
     ...((certificate !== '' || private_key !== '') && {
@@ -73,7 +65,7 @@ function changedOAuth2(
   typed: TypedCredentials,
   stored: ShownOAuth2 | null,
   isElsewhere: boolean,
-): { readonly oauth2?: object | null } {
+): Pick<ChangedCredentials, 'oauth2'> {
   const { token_url, client_id, client_secret, client_authentication, scope, audience } = typed;
   const isSame =
     token_url === (stored?.token_url ?? '') &&

@@ -1,26 +1,16 @@
 /** State of a webhook's deliveries in one sentence, with advice. Pure. */
+import type { Described } from '../client/operations.ts';
 import { ageText, durationText, type InstantForm, instantText } from './time-text.ts';
 
-/** `GET /v1/reporting_webhooks/{id}/state`; times are Unix seconds. */
-export interface LaneState {
-  readonly state: 'healthy' | 'failing' | 'disabled';
-  readonly disabled_at: number | null;
-  readonly disabled_by: { readonly type: string; readonly name: string | null } | null;
-  readonly sending: boolean;
-  readonly unfinished_count: number;
-  readonly next_probe_at: number | null;
-  /** The minute of the latest success in 30 days. */
-  readonly last_delivered_at: number | null;
-  readonly head: {
-    readonly sequence: number;
-    readonly attempts: number;
-    readonly first_attempt_at: number | null;
-    readonly status: number | null;
-    readonly failure: string | null;
-    readonly failure_meaning: string | null;
-    readonly failure_message: string | null;
-    readonly abandons_at: number | null;
-  } | null;
+type Lane = Described<'LaneState'>;
+
+/** The part of `GET /v1/reporting_webhooks/{id}/state` that the sentence is made of. */
+export interface LaneState extends Omit<Lane, 'disabled' | 'disabled_by' | 'head'> {
+  readonly disabled_by: Pick<NonNullable<Lane['disabled_by']>, 'type' | 'name'> | null;
+  readonly head: Omit<
+    NonNullable<Lane['head']>,
+    'event_id' | 'event_type' | 'last_attempt_at'
+  > | null;
 }
 
 export interface LaneSentence {

@@ -1,11 +1,8 @@
 /** Money in words. Pure. */
+import type { AnswerOf, Described } from '../client/operations.ts';
 
-export interface Money {
-  /** Whole minor units. */
-  readonly amount: number;
-  /** Three lower-case letters. */
-  readonly currency: string;
-}
+/** Of whole minor units. */
+export type Money = Described<'Money'>;
 
 /** `$1,000.00`, `¥1,000`: with as many digits as the currency has. */
 export function moneyText({ amount, currency }: Money): string {
@@ -17,14 +14,14 @@ export function moneyText({ amount, currency }: Money): string {
 /** `10,000`. */
 export const countText = (count: number): string => new Intl.NumberFormat('en').format(count);
 
-export interface NextInvoice {
-  /** A day of UTC. */
-  readonly date: string;
-  readonly estimated: Money;
-}
+/** Its `date` is a day of UTC. */
+export type NextInvoice = AnswerOf<
+  'get',
+  '/v1/accounts/{account_id}/billing/info'
+>['billing']['next_invoice'];
 
 /** The day stays as it is in every zone: as a time it would be the day before, west of UTC. */
-export function nextInvoiceText(next: NextInvoice | null, overage: Money | undefined): string {
+export function nextInvoiceText(next: NextInvoice, overage: Money | undefined): string {
   if (next === null) {
     const used = overage ? ` Usage beyond the plan costs ${moneyText(overage)}.` : '';
     return `There is no subscription, so no invoice comes by itself.${used}`;

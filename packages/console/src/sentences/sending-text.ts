@@ -1,18 +1,16 @@
 /** Options of a webhook's requests, between configuration and form. Pure. */
+import type { Described } from '../client/operations.ts';
 
 /** The part of `GET /v1/reporting_webhooks/{id}` about its requests. */
-export interface Sending {
-  readonly signing: 'sluice' | 'standard_webhooks' | 'none';
-  /** With `sluice`: signed by both. */
-  readonly standard_webhooks: boolean;
-  /** Days of failure, 1 to 30. Null: never. */
-  readonly disable_after_days: number | null;
-  /** Null: as fast as it goes. */
-  readonly rate_limit_per_second: number | null;
-  /** Requests at the same time. Null: as many as the installation allows. */
-  readonly window_max: number | null;
-  readonly ordering: 'person' | 'strict';
-}
+export type Sending = Pick<
+  Described<'ReportingWebhook'>,
+  | 'signing'
+  | 'standard_webhooks'
+  | 'disable_after_days'
+  | 'rate_limit_per_second'
+  | 'window_max'
+  | 'ordering'
+>;
 
 /** The choices of the form, which are two fields of the API. */
 export const SIGNATURES = {
@@ -31,15 +29,15 @@ export const signatureOf = ({
   signing === 'sluice' && isBoth ? 'both' : signing;
 
 /** Of a choice as {@link signatureOf} gives it. */
-export const signingOf = (signature: string) =>
+export const signingOf = (signature: Signature): Pick<Sending, 'signing' | 'standard_webhooks'> =>
   signature === 'both'
     ? { signing: 'sluice', standard_webhooks: true }
     : { signing: signature, standard_webhooks: false };
 
 /** Of a field for a number: null if it is empty. A text that is no number stays, for the API to refuse. */
-export function numberOrNull(text: string): number | string | null {
+export function numberOrNull(text: string): number | null {
   if (text === '') return null;
-  return /^\d{1,9}$/.test(text) ? Number(text) : text;
+  return /^\d{1,9}$/.test(text) ? Number(text) : (text as unknown as number);
 }
 
 /** In a few words, for a line under the webhook's name: the signature, and all settings that are not the default. */

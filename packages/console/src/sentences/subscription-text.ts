@@ -1,22 +1,22 @@
 /** Events of a webhook, between its configuration and a form's words. */
-
-export interface Condition {
-  readonly field: string;
-  readonly operator: string;
-  readonly values?: readonly string[];
-}
+import type { Described } from '../client/operations.ts';
 
 /** The part of `GET /v1/reporting_webhooks/{id}` about its events. */
-export interface Subscription {
-  readonly events: readonly string[];
-  readonly event_names: readonly string[] | null;
-  readonly attribute_filters: readonly Condition[] | null;
-  readonly full_resolution: boolean;
-  readonly with_content: boolean;
-  readonly with_imports: boolean;
-  readonly with_late: boolean;
-  readonly with_person_attributes: boolean;
-}
+export type Subscription = Pick<
+  Described<'ReportingWebhook'>,
+  | 'events'
+  | 'event_names'
+  | 'attribute_filters'
+  | 'full_resolution'
+  | 'with_content'
+  | 'with_imports'
+  | 'with_late'
+  | 'with_person_attributes'
+>;
+
+export type Condition = NonNullable<Subscription['attribute_filters']>[number];
+
+type EventType = Described<'ListableEventType'>;
 
 /** Types of incoming events, and of all events, with the words of the form. */
 export const INCOMING_TYPES: Readonly<Record<string, string>> = {
@@ -34,8 +34,10 @@ export const INCOMING_TYPES: Readonly<Record<string, string>> = {
 export const isIncoming = (type: string): boolean => Object.hasOwn(INCOMING_TYPES, type);
 
 /** The type of a test event. */
-export const sampleType = ({ events: [first = 'event'] }: Subscription): string =>
-  first === '*' ? 'event' : first;
+export const sampleType = ({
+  events: [first = 'event'],
+}: Pick<Subscription, 'events'>): Exclude<EventType, '*'> =>
+  first === '*' ? 'event' : (first as Exclude<EventType, '*'>);
 
 /** In a few words, for a line under the webhook's name. */
 export function subscriptionText({ events, event_names: names }: Subscription): string {
@@ -58,7 +60,11 @@ export const conditionLines = (conditions: readonly Condition[] | null): string 
 export const conditionsOf = (text: string): Condition[] =>
   linesOf(text).map((line) => {
     const [, field = '', operator = '', values] = /^(\S+)\s*(\S*)(?:\s+(.*))?$/.exec(line) ?? [];
-    return { field, operator, ...(values !== undefined && { values: values.split(',') }) };
+    return {
+      field,
+      operator: operator as Condition['operator'],
+      ...(values !== undefined && { values: values.split(',') }),
+    };
   });
 
 /** Lines without blanks at their ends, and without empty ones. */
@@ -68,6 +74,6 @@ export const linesOf = (text: string): string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '');
 
-/** Types that are separated by blanks, commas or lines. */
-export const typesOf = (text: string): string[] =>
-  text.split(/[\s,]+/).filter((type) => type !== '');
+/** Types that are separated by blanks, commas or lines. The API checks them. */
+export const typesOf = (text: string): EventType[] =>
+  text.split(/[\s,]+/).filter((type) => type !== '') as EventType[];

@@ -1,6 +1,6 @@
 /** One line of the live tail, and the content of its row. Pure. */
 
-/** As `GET /v1/stream` sends it. */
+/** As `GET /v1/stream` sends it; the description has lines as text. */
 export interface TailLine {
   readonly kind: 'received' | 'refused' | 'reported';
   readonly at_ms: number;

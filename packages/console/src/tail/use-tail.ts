@@ -4,6 +4,8 @@
  * are not known. A broken connection is made again; one that is refused is tried at the time that the API gives.
  */
 import { useEffect, useMemo, useState } from 'react';
+import { type Call, getStream } from '../client/calls.ts';
+import type { QueryOf } from '../client/operations.ts';
 import { RequestFailed } from '../client/request.ts';
 import { noteSignedOut } from '../client/resource.ts';
 import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
@@ -17,13 +19,11 @@ const SHOWN_COUNT = 200;
 const HIDDEN_FOR_MS = 60_000;
 const RETRY_MS = 1_000;
 
-export interface TailFilter {
-  readonly outcome?: string | undefined;
-  readonly person?: string | undefined;
-  readonly name?: string | undefined;
-  readonly source?: string | undefined;
-  readonly webhook_id?: string | undefined;
-}
+type Asked = QueryOf<'/v1/stream'>;
+/** Texts of the address; an empty one is no filter. */
+export type TailFilter = {
+  readonly [Name in keyof Asked]: (Name extends 'webhook_id' ? string : Asked[Name]) | undefined;
+};
 
 export interface TailView extends TailCounts {
   /** Newest first; 200 at most. */
@@ -45,10 +45,10 @@ export function useTail({
   readonly isPaused: boolean;
 }): TailView {
   const { workspaceId } = useSession();
-  const query = new URLSearchParams(
-    Object.entries(filter).filter((entry): entry is [string, string] => !!entry[1]),
-  ).toString();
-  const buffer = useMemo(() => new TailBuffer(), [workspaceId, query]);
+  const call = getStream('/v1/stream', {
+    query: Object.fromEntries(Object.entries(filter).filter(([, value]) => value)),
+  });
+  const buffer = useMemo(() => new TailBuffer(), [workspaceId, call.key]);
   const [drawn, setDrawn] = useState<Drawn>({ buffer, rows: [] });
   // Also while it is paused: rows that another filter drew are no rows of this one.
   const rows = drawn.buffer === buffer ? drawn.rows : NO_ROWS;
@@ -60,12 +60,12 @@ export function useTail({
   useEffect(() => {
     setCounts(buffer.counts());
     return readWhileSeen({
-      path: `/v1/stream${query === '' ? '' : `?${query}`}`,
+      call,
       workspaceId,
       buffer,
       onState: (open, failed) => setConnection({ buffer, isOpen: open, failure: failed }),
     });
-  }, [buffer, query, workspaceId]);
+  }, [buffer, call.key, workspaceId]);
 
   useEffect(() => {
     let seen = buffer.counts();
@@ -113,14 +113,14 @@ interface Connection {
 const NOT_OPEN = { isOpen: false, failure: undefined };
 
 interface Reading {
-  readonly path: string;
+  readonly call: Call<ReadableStream<Uint8Array<ArrayBuffer>>>;
   readonly workspaceId: number;
   readonly buffer: TailBuffer;
   readonly onState: (isOpen: boolean, failure?: RequestFailed) => void;
 }
 
 /** @returns ends it. */
-function readWhileSeen({ path, workspaceId, buffer, onState }: Reading): () => void {
+function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): () => void {
   let reading: AbortController | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
   let hiding: ReturnType<typeof setTimeout> | undefined;
@@ -148,7 +148,7 @@ function readWhileSeen({ path, workspaceId, buffer, onState }: Reading): () => v
       onState(true);
       if (isAgain) buffer.add([{ kind: 'dropped', count: null }]);
     };
-    readServerEvents(path, workspaceId, own.signal, opened, (events) =>
+    readServerEvents(call, workspaceId, own.signal, opened, (events) =>
       buffer.add(events.flatMap(rowOf)),
     ).then(() => ended(), ended);
   };

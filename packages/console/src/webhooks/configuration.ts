@@ -1,16 +1,8 @@
-/** A webhook as `GET /v1/reporting_webhooks/{id}` shows it. The screens use a part. */
-import type { Credentials } from '../sentences/credential-text.ts';
-import type { Headers } from '../sentences/header-text.ts';
-import type { Sending } from '../sentences/sending-text.ts';
-import type { Subscription } from '../sentences/subscription-text.ts';
+/** Types of a webhook's configuration, as the API reads and shows it. */
+import type { BodyOf, Described } from '../client/operations.ts';
 
-export interface Webhook extends Subscription, Sending, Credentials {
-  readonly id: number;
-  readonly name: string;
-  readonly endpoint: string;
-  readonly disabled: boolean;
-  /** In place of the values hints. */
-  readonly headers: Headers;
-  /** Of an endpoint: the application that it belongs to. */
-  readonly application_id?: string;
-}
+/** With the state of its deliveries and the counts of an hour, if they were asked for. */
+export type Webhook = Described<'ReportingWebhook'>;
+
+export type NewWebhook = BodyOf<'post', '/v1/reporting_webhooks'>;
+export type WebhookChanges = BodyOf<'put', '/v1/reporting_webhooks/{webhook_id}'>;

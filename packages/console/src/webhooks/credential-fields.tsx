@@ -174,7 +174,7 @@ export const credentialsOf = (
       token_url: formText(form, 'token_url'),
       client_id: formText(form, 'client_id'),
       client_secret: formText(form, 'client_secret'),
-      client_authentication: formText(form, 'client_authentication'),
+      client_authentication: formText(form, 'client_authentication') as 'basic' | 'body',
       scope: formText(form, 'scope'),
       audience: formText(form, 'audience'),
       removed: CREDENTIALS.filter((name) => new FormData(form).getAll('removed').includes(name)),

@@ -1,5 +1,7 @@
 /** The dialog that sends deliveries again: of one webhook, or of all endpoints of an application. */
 import { useEffect, useRef, useState } from 'react';
+import type { Call } from '../client/calls.ts';
+import type { BodyOf } from '../client/operations.ts';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
@@ -9,6 +11,7 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Time } from '../parts/time.tsx';
+import { choiceOf } from '../routing/location.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
@@ -23,26 +26,18 @@ export interface Plan {
   readonly takes_about_s?: number;
 }
 
-/** The body of `POST …/replays`. */
-interface WantedReplay {
-  /** Unix seconds. */
-  readonly since: number | undefined;
-  readonly until: number | undefined;
-  readonly states: readonly string[];
-  readonly person?: { readonly email: string } | { readonly id: string };
-  readonly rate_per_second: number;
-}
+export type WantedReplay = BodyOf<'post', '/v1/reporting_webhooks/{webhook_id}/replays'>;
 
 /** First counts the matches, then sends the counted deliveries. */
 export function NewReplay<Answer>({
-  path,
+  callOf,
   title,
   planOf,
   onClose,
   onStarted,
 }: {
-  /** Path of the call, which only counts on request. */
-  readonly path: string;
+  /** It only counts if that is wanted. */
+  readonly callOf: (wanted: WantedReplay) => Call<Answer>;
   readonly title: string;
   /** The counted deliveries. */
   readonly planOf: (answer: Answer) => Plan;
@@ -67,14 +62,13 @@ export function NewReplay<Answer>({
     void run(async () => {
       setPlan(undefined);
       setAsked(body);
-      const options = { method: 'POST', body: { ...body, dry_run: true }, workspaceId } as const;
-      const counted = planOf(await request<Answer>(path, options));
+      const counted = planOf(await request(callOf({ ...body, dry_run: true }), { workspaceId }));
       if (change === changeCount.current) setPlan(counted);
     });
   };
-  const start = (): void =>
+  const start = (wanted: WantedReplay): void =>
     void run(async () => {
-      const started = await callOnce<Answer>(path, { method: 'POST', body: asked, workspaceId });
+      const started = await callOnce(callOf(wanted), { workspaceId });
       announce('The replay has begun');
       onStarted(started);
     });
@@ -113,8 +107,13 @@ export function NewReplay<Answer>({
             .
           </p>
           <Parts plan={plan} />
-          {plan.count > 0 && (
-            <button type="button" className="main" disabled={isRunning} onClick={start}>
+          {plan.count > 0 && asked && (
+            <button
+              type="button"
+              className="main"
+              disabled={isRunning}
+              onClick={() => start(asked)}
+            >
               Send {plan.count_is_exact ? plan.count : 'them'} again
             </button>
           )}
@@ -164,12 +163,12 @@ function wantedOf(form: HTMLFormElement): WantedReplay {
     const text = formText(form, name);
     return text === '' ? undefined : Math.floor(Date.parse(`${text}Z`) / 1000);
   };
-  const states = formText(form, 'states');
+  const state = choiceOf(['delivered', 'abandoned'], formText(form, 'states'));
   const person = formText(form, 'person');
   return {
     since: seconds('since'),
     until: seconds('until'),
-    states: states === '' ? ['delivered', 'abandoned'] : [states],
+    states: state ? [state] : ['delivered', 'abandoned'],
     ...(person !== '' && { person: person.includes('@') ? { email: person } : { id: person } }),
     rate_per_second: Number(formText(form, 'rate')),
   };

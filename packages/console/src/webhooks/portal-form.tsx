@@ -1,5 +1,6 @@
 /** The form of the portal, which makes a webhook or changes one. It has the fields that a customer may set. */
 import { type FormEvent, useState } from 'react';
+import { post, put } from '../client/calls.ts';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
@@ -9,7 +10,7 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { AddressFields, isElsewhere } from './address-fields.tsx';
-import type { Webhook } from './configuration.ts';
+import type { NewWebhook, Webhook } from './configuration.ts';
 import { CredentialFields, credentialsOf } from './credential-fields.tsx';
 import { SendingFields, sendingOf } from './sending-fields.tsx';
 
@@ -33,21 +34,25 @@ export function PortalForm({
     event.preventDefault();
     const form = event.currentTarget;
     const events = new FormData(form).getAll('events').map(String);
+    const subscription: Pick<NewWebhook, 'events' | 'event_names'> = isOfApplication
+      ? { events: ['message'], event_names: events }
+      : { events: events as NewWebhook['events'] };
     const endpoint = formText(form, 'endpoint');
     const body = {
       name: formText(form, 'name'),
       endpoint,
       // An application's endpoint gets its messages: all, or the ones with these names.
-      ...(isOfApplication ? { events: ['message'], event_names: events } : { events }),
+      ...subscription,
       ...sendingOf(form),
       // Stored headers were given for the former server, and are not sent to another.
       ...(isExposing && { headers: {} }),
       ...credentialsOf(form, webhook, isExposing),
     };
     void run(async () => {
-      if (webhook)
-        await request(`/v1/reporting_webhooks/${webhook.id}`, { method: 'PUT', body, workspaceId });
-      else await callOnce('/v1/reporting_webhooks', { method: 'POST', body, workspaceId });
+      if (webhook) {
+        const path = { webhook_id: webhook.id };
+        await request(put('/v1/reporting_webhooks/{webhook_id}', { path, body }), { workspaceId });
+      } else await callOnce(post('/v1/reporting_webhooks', { body }), { workspaceId });
       announce(webhook ? 'The webhook is changed' : 'The webhook is made');
       onSaved();
     });

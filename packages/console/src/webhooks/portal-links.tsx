@@ -1,5 +1,7 @@
 /** Links to the portal: their addressees and rights, their end, and the pages that may show the portal in a frame. */
 import { type FormEvent, useState } from 'react';
+import { get, put, remove } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { request } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
@@ -18,17 +20,7 @@ import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { linesOf } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface PortalLink {
-  readonly id: string;
-  readonly for: string;
-  readonly webhook_ids: readonly number[];
-  /** In place of webhooks. */
-  readonly application?: string;
-  readonly capabilities: readonly string[];
-  readonly created_at: string;
-  readonly expires_at: string;
-  readonly opened_at: string | null;
-}
+type PortalLink = Described<'PortalLink'>;
 
 export const portalLinksRoute: Route = {
   pattern: '/portal-links',
@@ -40,10 +32,10 @@ export const portalLinksRoute: Route = {
 function PortalLinks({ start }: { readonly start: string | undefined }) {
   const { workspaceId } = useSession();
   const setQuery = useSetQuery();
-  const links = useResource<{ portal_links: readonly PortalLink[]; next: string }>(
-    `/v1/portal_links${start === undefined ? '' : `?start=${start}`}`,
-    { workspaceId, intervalMs: 10_000 },
-  );
+  const links = useResource(get('/v1/portal_links', { query: { start } }), {
+    workspaceId,
+    intervalMs: 10_000,
+  });
   return (
     <>
       <header className="title">
@@ -152,8 +144,9 @@ function LinkTable({
           <p>A visitor who has it open is out within a second. The webhooks go on.</p>
           <div className="actions">
             <ActionButton
-              path={`/v1/portal_links/${segment(asked.id)}`}
-              method="DELETE"
+              call={remove('/v1/portal_links/{portal_link_id}', {
+                path: { portal_link_id: asked.id },
+              })}
               capability="workspace.manage"
               isMain
               done="The link is ended"
@@ -178,9 +171,7 @@ function Origins() {
   const { workspaceId, capabilities } = useSession();
   const isAllowed = capabilities.includes('account.manage');
   const [isChanging, setIsChanging] = useState(false);
-  const resource = useResource<{ portal_origins: readonly string[] }>('/v1/portal_origins', {
-    workspaceId,
-  });
+  const resource = useResource(get('/v1/portal_origins'), { workspaceId });
   return (
     <section className="card" aria-labelledby="origins">
       <h2 id="origins">Pages that may show it in a frame</h2>
@@ -240,10 +231,12 @@ function OriginsForm({
     event.preventDefault();
     const given = linesOf(formText(event.currentTarget, 'origins'));
     void run(async () => {
-      await request(`/v1/accounts/${account.id}/environments/${workspaceId}`, {
-        method: 'PUT',
-        body: { environment: { portal_origins: given } },
-      });
+      await request(
+        put('/v1/accounts/{account_id}/environments/{environment_id}', {
+          path: { account_id: account.id, environment_id: workspaceId },
+          body: { environment: { portal_origins: given } },
+        }),
+      );
       announce('The origins are changed');
       onSaved();
     });

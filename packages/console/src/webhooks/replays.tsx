@@ -1,7 +1,10 @@
 /** Sends deliveries of a webhook again: how many that would be, the start, and how far it is. */
 import { useState } from 'react';
+import { get, post } from '../client/calls.ts';
+import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import type { OfWebhook } from '../deliveries/delivery.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
@@ -10,28 +13,15 @@ import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import { NewReplay, type Plan } from './new-replay.tsx';
 
-interface Replay {
-  readonly id: number;
-  readonly state: 'running' | 'done' | 'cancelled';
-  readonly failing: boolean;
-  /** Times are Unix seconds. */
-  readonly criteria: { readonly since?: number; readonly until?: number };
-  readonly rate_per_second: number;
-  readonly total: number | null;
-  readonly delivered: number;
-  readonly abandoned: number;
-  /** Unix seconds. */
-  readonly created_at: number;
-  readonly created_by: string;
-}
+type Replay = Described<'Replay'>;
 
 const INTERVAL_MS = 2_000;
 
-export function Replays({ base }: { readonly base: string }) {
+export function Replays({ webhookId }: OfWebhook) {
   const { workspaceId, capabilities, notAllowed } = useReach();
   const [isAsking, setIsAsking] = useState(false);
-  const path = `${base}/replays`;
-  const resource = useResource<{ replays: readonly Replay[] }>(path, {
+  const path = { webhook_id: webhookId };
+  const resource = useResource(get('/v1/reporting_webhooks/{webhook_id}/replays', { path }), {
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
@@ -55,15 +45,19 @@ export function Replays({ base }: { readonly base: string }) {
           replays.length === 0 ? (
             <p className="faint">There was no replay in 30 days.</p>
           ) : (
-            <ReplayTable path={path} replays={replays} onChanged={() => void resource.reload()} />
+            <ReplayTable
+              webhookId={webhookId}
+              replays={replays}
+              onChanged={() => void resource.reload()}
+            />
           )
         }
       </Shown>
       {isAsking && (
-        <NewReplay<Plan>
-          path={path}
+        <NewReplay
+          callOf={(body) => post('/v1/reporting_webhooks/{webhook_id}/replays', { path, body })}
           title="Replay deliveries"
-          planOf={(counted) => counted}
+          planOf={(counted): Plan => counted}
           onClose={() => setIsAsking(false)}
           onStarted={() => {
             setIsAsking(false);
@@ -101,11 +95,10 @@ function paceOf({ rate_per_second: rate, total, delivered, abandoned }: Replay):
 }
 
 function ReplayTable({
-  path,
+  webhookId,
   replays,
   onChanged,
-}: {
-  readonly path: string;
+}: OfWebhook & {
   readonly replays: readonly Replay[];
   readonly onChanged: () => void;
 }) {
@@ -145,7 +138,9 @@ function ReplayTable({
             <td>
               {replay.state === 'running' && (
                 <ActionButton
-                  path={`${path}/${replay.id}/cancel`}
+                  call={post('/v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel', {
+                    path: { webhook_id: webhookId, replay_id: replay.id },
+                  })}
                   capability="deliveries.replay"
                   done="The replay is cancelled"
                   onDone={onChanged}

@@ -3,6 +3,7 @@ import { formText } from '../forms/form-text.ts';
 import {
   numberOrNull,
   type Sending,
+  type Signature,
   sendingText,
   SIGNATURES,
   signatureOf,
@@ -88,9 +89,9 @@ function NumberField({
 
 /** The request of a form with these fields. */
 export const sendingOf = (form: HTMLFormElement) => ({
-  ...signingOf(formText(form, 'signature')),
+  ...signingOf(formText(form, 'signature') as Signature),
   rate_limit_per_second: numberOrNull(formText(form, 'rate')),
   window_max: numberOrNull(formText(form, 'window')),
-  ordering: formText(form, 'ordering'),
+  ordering: formText(form, 'ordering') as Sending['ordering'],
   disable_after_days: numberOrNull(formText(form, 'days')),
 });

@@ -1,7 +1,9 @@
 /** The secrets that a webhook signs with: their last characters, a new one that is shown once, the end of a rotation. */
 import { useState } from 'react';
+import { get, post, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import type { OfWebhook } from '../deliveries/delivery.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { FormEnd } from '../forms/form-end.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
@@ -12,21 +14,15 @@ import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 
-interface Secret {
-  readonly role: 'current' | 'next';
-  readonly hint: string;
-  /** Unix seconds. */
-  readonly created_at: number;
-  readonly promoted_at: number | null;
-}
-
 const OVERLAP_SECONDS = 86_400;
 
-export function SigningSecrets({ base }: { readonly base: string }) {
+export function SigningSecrets({ webhookId }: OfWebhook) {
   const { workspaceId, capabilities, notAllowed } = useReach();
   const [isAsking, setIsAsking] = useState(false);
-  const path = `${base}/secrets`;
-  const resource = useResource<{ secrets: readonly Secret[] }>(path, { workspaceId });
+  const path = { webhook_id: webhookId };
+  const resource = useResource(get('/v1/reporting_webhooks/{webhook_id}/secrets', { path }), {
+    workspaceId,
+  });
   const isAllowed = capabilities.includes('webhooks.rotate');
   const reload = (): void => void resource.reload();
   return (
@@ -61,7 +57,7 @@ export function SigningSecrets({ base }: { readonly base: string }) {
                 {secret.role === 'next' && (
                   <>
                     <ActionButton
-                      path={`${path}/promote`}
+                      call={post('/v1/reporting_webhooks/{webhook_id}/secrets/promote', { path })}
                       capability="webhooks.rotate"
                       done="The new secret signs alone"
                       onDone={reload}
@@ -69,8 +65,7 @@ export function SigningSecrets({ base }: { readonly base: string }) {
                       Use it alone now
                     </ActionButton>
                     <ActionButton
-                      path={`${path}/next`}
-                      method="DELETE"
+                      call={remove('/v1/reporting_webhooks/{webhook_id}/secrets/next', { path })}
                       capability="webhooks.rotate"
                       done="The new secret is taken back"
                       onDone={reload}
@@ -84,17 +79,18 @@ export function SigningSecrets({ base }: { readonly base: string }) {
           </ul>
         )}
       </Shown>
-      {isAsking && <NewSecret path={path} onClose={() => setIsAsking(false)} onMade={reload} />}
+      {isAsking && (
+        <NewSecret webhookId={webhookId} onClose={() => setIsAsking(false)} onMade={reload} />
+      )}
     </section>
   );
 }
 
 function NewSecret({
-  path,
+  webhookId,
   onClose,
   onMade,
-}: {
-  readonly path: string;
+}: OfWebhook & {
   readonly onClose: () => void;
   readonly onMade: () => void;
 }) {
@@ -105,8 +101,13 @@ function NewSecret({
   const { isRunning, problem, run } = useWork();
   const make = (): void =>
     void run(async () => {
-      const body = { overlap_seconds: OVERLAP_SECONDS };
-      const made = await callOnce<{ secret: string }>(path, { method: 'POST', body, workspaceId });
+      const made = await callOnce(
+        post('/v1/reporting_webhooks/{webhook_id}/secrets', {
+          path: { webhook_id: webhookId },
+          body: { overlap_seconds: OVERLAP_SECONDS },
+        }),
+        { workspaceId },
+      );
       setSecret(made.secret);
       onMade();
     });

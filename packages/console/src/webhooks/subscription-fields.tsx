@@ -151,7 +151,7 @@ export const subscriptionOf = (
   types: readonly string[],
   subscription: Subscription | undefined,
 ) => ({
-  events: [...types, ...typesOf(formText(form, 'others'))],
+  events: typesOf([...types, formText(form, 'others')].join(' ')),
   ...filtersOf(form, subscription),
   with_person_attributes: formText(form, 'person') !== '',
   with_imports: formText(form, 'imports') !== '',

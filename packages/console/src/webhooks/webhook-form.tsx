@@ -3,6 +3,7 @@
  * options.
  */
 import { type FormEvent, useState } from 'react';
+import { post, put } from '../client/calls.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -11,11 +12,10 @@ import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { segment } from '../routing/location.ts';
 import { changedHeaders, headerLines } from '../sentences/header-text.ts';
 import { isIncoming } from '../sentences/subscription-text.ts';
 import { AddressFields, isElsewhere } from './address-fields.tsx';
-import type { Webhook } from './configuration.ts';
+import type { Webhook, WebhookChanges } from './configuration.ts';
 import { CredentialFields, credentialsOf } from './credential-fields.tsx';
 import { SendingFields, sendingOf } from './sending-fields.tsx';
 import {
@@ -60,20 +60,28 @@ export function WebhookForm({
     const body = {
       name: formText(form, 'name'),
       endpoint: formText(form, 'endpoint'),
-      ...(isEndpoint ? filtersOf(form, webhook) : subscriptionOf(form, types, webhook)),
       ...sendingOf(form),
       ...headers,
       ...credentialsOf(form, webhook, isExposing),
     };
+    const ofEndpoint = { ...body, ...filtersOf(form, webhook) };
+    const ofWebhook = { ...body, ...subscriptionOf(form, types, webhook) };
     void run(async () => {
-      const saved = await callOnce<{ secret?: string }>(pathOf(webhook, applicationId), {
-        method: webhook ? 'PUT' : 'POST',
-        body,
-        workspaceId,
-      });
+      let made: { readonly secret?: string } = {};
+      if (webhook)
+        await callOnce(changeOf(webhook, isEndpoint ? ofEndpoint : ofWebhook), { workspaceId });
+      else if (isEndpoint)
+        made = await callOnce(
+          post('/v1/applications/{application_id}/endpoints', {
+            path: { application_id: applicationId },
+            body: ofEndpoint,
+          }),
+          { workspaceId },
+        );
+      else await callOnce(post('/v1/reporting_webhooks', { body: ofWebhook }), { workspaceId });
       announce(`The ${what} is ${webhook ? 'changed' : 'made'}`);
-      if (saved.secret === undefined) onSaved();
-      else setSecret(saved.secret);
+      if (made.secret === undefined) onSaved();
+      else setSecret(made.secret);
     });
   };
   if (secret !== undefined)
@@ -129,12 +137,8 @@ export function WebhookForm({
   );
 }
 
-function pathOf(webhook: Webhook | undefined, applicationId: string | undefined): string {
-  if (webhook) return `/v1/reporting_webhooks/${webhook.id}`;
-  return applicationId === undefined
-    ? '/v1/reporting_webhooks'
-    : `/v1/applications/${segment(applicationId)}/endpoints`;
-}
+const changeOf = ({ id }: Webhook, body: WebhookChanges) =>
+  put('/v1/reporting_webhooks/{webhook_id}', { path: { webhook_id: id }, body });
 
 const NO_HEADERS =
   'headers: each is a line of its own with a name, a colon and a value, and no name is there twice';

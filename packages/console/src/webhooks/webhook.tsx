@@ -1,6 +1,7 @@
 /** One webhook: the state of its deliveries in a sentence, advice, and the deliveries themselves. */
 import { useState } from 'react';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
+import { get, post, put, remove } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
@@ -18,6 +19,7 @@ import { sendingText } from '../sentences/sending-text.ts';
 import { sampleType, subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
+import type { OfWebhook } from '../deliveries/delivery.ts';
 import { Deliveries } from '../deliveries/deliveries.tsx';
 import { DELIVERY_QUERY } from '../deliveries/delivery-filters.tsx';
 import { SELECTED } from '../deliveries/selected-deliveries.tsx';
@@ -57,9 +59,14 @@ function WebhookView({
   const isAllowed = capabilities.includes('webhooks.edit');
   const Form = isPortal ? PortalForm : WebhookForm;
   const [isChanging, setIsChanging] = useState(false);
-  const base = `/v1/reporting_webhooks/${encodeURIComponent(id)}`;
-  const webhook = useResource<Webhook>(base, { workspaceId });
-  const lane = useResource<LaneState>(`${base}/state`, { workspaceId, intervalMs: INTERVAL_MS });
+  const path = { webhook_id: id };
+  const webhook = useResource(get('/v1/reporting_webhooks/{webhook_id}', { path }), {
+    workspaceId,
+  });
+  const lane = useResource(get('/v1/reporting_webhooks/{webhook_id}/state', { path }), {
+    workspaceId,
+    intervalMs: INTERVAL_MS,
+  });
   const [changeCount, setChangeCount] = useState(0);
   const reload = (): void => {
     void webhook.reload();
@@ -88,8 +95,10 @@ function WebhookView({
               )}
               <span className="grow" />
               <ActionButton
-                path={`${base}/test`}
-                body={{ event_type: sampleType(shown) }}
+                call={post('/v1/reporting_webhooks/{webhook_id}/test', {
+                  path,
+                  body: { event_type: sampleType(shown) },
+                })}
                 capability="deliveries.retry"
                 done="A test is on its way"
                 onDone={reload}
@@ -97,9 +106,10 @@ function WebhookView({
                 Send a test
               </ActionButton>
               <ActionButton
-                path={base}
-                method="PUT"
-                body={{ disabled: !shown.disabled }}
+                call={put('/v1/reporting_webhooks/{webhook_id}', {
+                  path,
+                  body: { disabled: !shown.disabled },
+                })}
                 capability="webhooks.edit"
                 done={shown.disabled ? 'Resumed' : 'Paused'}
                 onDone={reload}
@@ -116,7 +126,7 @@ function WebhookView({
               </button>
               {!isPortal && (
                 <DeleteButton
-                  path={base}
+                  call={remove('/v1/reporting_webhooks/{webhook_id}', { path })}
                   name={shown.name}
                   what={shown.application_id === undefined ? 'the webhook' : 'the endpoint'}
                   onDone={() => navigate(linkTo(upOf(shown), place.query))}
@@ -133,7 +143,7 @@ function WebhookView({
             </p>
           </header>
           <Shown resource={lane} lines={2}>
-            {(state) => <LaneCard state={state} base={base} onChanged={reload} />}
+            {(state) => <LaneCard state={state} webhookId={id} onChanged={reload} />}
           </Shown>
           {!isPortal && (
             <div className="charts" role="group" aria-label="Attempts over time">
@@ -152,9 +162,9 @@ function WebhookView({
               />
             </div>
           )}
-          <Deliveries base={base} query={query} changeCount={changeCount} />
-          <Replays base={base} />
-          <SigningSecrets base={base} />
+          <Deliveries webhookId={id} query={query} changeCount={changeCount} />
+          <Replays webhookId={id} />
+          <SigningSecrets webhookId={id} />
           {isChanging && (
             <Form
               webhook={shown}
@@ -176,16 +186,16 @@ const upOf = ({ application_id: id }: Webhook): string =>
 
 function LaneCard({
   state,
-  base,
+  webhookId,
   onChanged,
-}: {
+}: OfWebhook & {
   readonly state: LaneState;
-  readonly base: string;
   readonly onChanged: () => void;
 }) {
   const sentence = laneSentence(state, useNow(), useZone());
   // As it was when the question was opened: another delivery may block the others meanwhile, and is not skipped by it.
   const [asked, setAsked] = useState<{ readonly sequence: number; readonly behind: number }>();
+  const path = { webhook_id: webhookId };
   const { head } = state;
   const isFailing = state.state === 'failing' && head !== null;
   return (
@@ -198,7 +208,7 @@ function LaneCard({
       {isFailing && (
         <div className="actions">
           <ActionButton
-            path={`${base}/probe`}
+            call={post('/v1/reporting_webhooks/{webhook_id}/probe', { path })}
             capability="deliveries.retry"
             isMain
             done="It is tried now"
@@ -230,8 +240,10 @@ function LaneCard({
           </p>
           <div className="actions">
             <ActionButton
-              path={`${base}/skip_head`}
-              body={{ sequence: asked.sequence }}
+              call={post('/v1/reporting_webhooks/{webhook_id}/skip_head', {
+                path,
+                body: { sequence: asked.sequence },
+              })}
               capability="deliveries.skip"
               isMain
               done={`Delivery ${asked.sequence} is skipped`}

@@ -1,4 +1,5 @@
 /** The webhooks of the workspace, each with the state of its deliveries. */
+import { get } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { MadeList } from '../lists/made-list.tsx';
 import { Badge } from '../parts/badge.tsx';
@@ -6,23 +7,13 @@ import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
 import { useNow, useZone } from '../parts/time.tsx';
 import { Link, type Route } from '../routing/router.tsx';
-import { type LaneState, laneSentence } from '../sentences/lane-sentence.ts';
+import { laneSentence } from '../sentences/lane-sentence.ts';
 import { FIRST_WEBHOOK } from '../sentences/snippets.ts';
 import { subscriptionText } from '../sentences/subscription-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
 import type { Webhook } from './configuration.ts';
 import { PortalForm } from './portal-form.tsx';
 import { WebhookForm } from './webhook-form.tsx';
-
-/** With the state of its deliveries: one call for all of them. */
-export interface ListedWebhook extends Webhook {
-  readonly state: LaneState;
-}
-
-interface CountedWebhook extends ListedWebhook {
-  /** Attempts of the last hour. */
-  readonly stats: { readonly delivered: number; readonly failed: number };
-}
 
 export const webhooksRoute: Route = {
   pattern: '/webhooks',
@@ -34,9 +25,9 @@ export const webhooksRoute: Route = {
 export function Webhooks() {
   const { isPortal, isOfApplication } = useReach();
   return (
-    <MadeList<{ reporting_webhooks: readonly CountedWebhook[] }>
+    <MadeList
       title="Webhooks"
-      path="/v1/reporting_webhooks?include=state,stats"
+      call={get('/v1/reporting_webhooks', { query: { include: 'state,stats' } })}
       links={
         isPortal ? (
           isOfApplication && <Link to="/event-types">Event types</Link>
@@ -85,7 +76,7 @@ function NoWebhook() {
   );
 }
 
-function WebhookTable({ webhooks }: { readonly webhooks: readonly CountedWebhook[] }) {
+function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
     <table className="list">
       <caption className="unseen">Webhooks of the workspace</caption>
@@ -112,7 +103,7 @@ function WebhookTable({ webhooks }: { readonly webhooks: readonly CountedWebhook
 const shareText = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${Math.round((100 * part) / whole)} % of ${whole}`;
 
-function WebhookRow({ webhook }: { readonly webhook: CountedWebhook }) {
+function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
   const nowMs = useNow();
   const zone = useZone();
   const { state, stats } = webhook;
@@ -125,10 +116,12 @@ function WebhookRow({ webhook }: { readonly webhook: CountedWebhook }) {
       </th>
       <td className="clip">{visibleText(subscriptionText(webhook))}</td>
       <td>
-        <Badge state={state.state} text={state.state === 'disabled' ? 'paused' : state.state} />
+        {state && (
+          <Badge state={state.state} text={state.state === 'disabled' ? 'paused' : state.state} />
+        )}
       </td>
-      <td>{visibleText(laneSentence(state, nowMs, zone).text)}</td>
-      <td className="number">{shareText(stats.failed, stats.delivered + stats.failed)}</td>
+      <td>{state && visibleText(laneSentence(state, nowMs, zone).text)}</td>
+      <td className="number">{stats && shareText(stats.failed, stats.delivered + stats.failed)}</td>
       <td className="clip">
         <code>{visibleText(webhook.endpoint)}</code>
       </td>

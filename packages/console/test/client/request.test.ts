@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { request, RequestFailed } from '../../src/client/request.ts';
+import { RequestFailed, send } from '../../src/client/request.ts';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -8,7 +8,9 @@ afterEach(() => {
 async function failureOf(answer: Response): Promise<RequestFailed> {
   vi.stubGlobal('document', { visibilityState: 'visible' });
   vi.stubGlobal('fetch', async () => answer);
-  const failure: unknown = await request('/v1/any').catch((error: unknown) => error);
+  const failure: unknown = await send('http://console.test/v1/any', { method: 'get' }).catch(
+    (error: unknown) => error,
+  );
   if (!(failure instanceof RequestFailed)) throw new Error('the call did not fail');
   return failure;
 }

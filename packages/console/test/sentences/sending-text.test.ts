@@ -4,6 +4,7 @@ import {
   numberOrNull,
   type Sending,
   sendingText,
+  type Signature,
   SIGNATURES,
   signatureOf,
   signingOf,
@@ -32,7 +33,7 @@ test.each<[Partial<Sending>, string]>([
 
 test('each choice of a signature is read back from the settings that it sends', () => {
   for (const signature of Object.keys(SIGNATURES))
-    expect(signatureOf(signingOf(signature) as Sending)).toBe(signature);
+    expect(signatureOf(signingOf(signature as Signature))).toBe(signature);
 });
 
 test('an empty number removes the bound, and a text with other characters than digits goes to the API unchanged', () => {

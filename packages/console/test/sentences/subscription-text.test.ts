@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import {
   conditionLines,
   conditionsOf,
+  type Condition,
   linesOf,
   sampleType,
   subscriptionText,
@@ -40,7 +41,7 @@ test('a test event is of a type that the webhook lists', () => {
 });
 
 test('conditions are lines, and lines are conditions', () => {
-  const conditions = [
+  const conditions: Condition[] = [
     { field: 'data.properties.total', operator: 'gte', values: ['100'] },
     { field: 'metric', operator: 'in', values: ['order placed', 'paid'] },
     { field: 'data.properties.coupon', operator: 'exists' },
