@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -112,36 +113,26 @@ const Pair = ({ name, text }: { readonly name: string; readonly text: string | n
 
 function Changes({ entry }: { readonly entry: WholeEntry }) {
   return (
-    <table className="list">
-      <caption className="unseen">Attributes before and after</caption>
-      <thead>
-        <tr>
-          <th scope="col">Attribute</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
-      <tbody>
-        {entry.changes.map(({ attribute, from, to, redacted }) => (
-          <tr key={attribute}>
-            <th scope="row">{attribute}</th>
-            {redacted ? (
-              <td colSpan={2} className="faint">
-                changed; a secret is not kept
+    <ListTable caption="Attributes before and after" heads={['Attribute', 'Before', 'After']}>
+      {entry.changes.map(({ attribute, from, to, redacted }) => (
+        <tr key={attribute}>
+          <th scope="row">{attribute}</th>
+          {redacted ? (
+            <td colSpan={2} className="faint">
+              changed; a secret is not kept
+            </td>
+          ) : (
+            <>
+              <td>
+                <del>{visibleText(valueText(from))}</del>
               </td>
-            ) : (
-              <>
-                <td>
-                  <del>{visibleText(valueText(from))}</del>
-                </td>
-                <td>
-                  <ins>{visibleText(valueText(to))}</ins>
-                </td>
-              </>
-            )}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+              <td>
+                <ins>{visibleText(valueText(to))}</ins>
+              </td>
+            </>
+          )}
+        </tr>
+      ))}
+    </ListTable>
   );
 }

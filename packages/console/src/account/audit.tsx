@@ -7,6 +7,7 @@ import { useSession } from '../client/session.ts';
 import { FilterChoice } from '../forms/filter-choice.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
 import { RangeLink } from '../forms/range-link.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Time } from '../parts/time.tsx';
@@ -243,37 +244,28 @@ function EntryTable({
   readonly labels: ReadonlyMap<string, string>;
 }) {
   return (
-    <table className="list">
-      <caption className="unseen">Changes, the newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">At</th>
-          <th scope="col">Who</th>
-          <th scope="col">Did</th>
-          <th scope="col">Changed</th>
-          <th scope="col">Address</th>
+    <ListTable
+      caption="Changes, the newest first"
+      heads={['At', 'Who', 'Did', 'Changed', 'Address']}
+    >
+      {entries.map((entry) => (
+        <tr key={entry.id}>
+          <th scope="row">
+            <Time atMs={Date.parse(entry.occurred_at)} />
+          </th>
+          <td>{visibleText(actorText(entry.actor))}</td>
+          <td>
+            <Link to={`/audit/${entry.id}`} data-row="">
+              {entry.action} {labels.get(entry.object_type) ?? entry.object_type}
+            </Link>{' '}
+            <span className="faint">{visibleText(entry.object_name ?? entry.object_id)}</span>
+          </td>
+          <td>{entry.changed_attributes.join(', ')}</td>
+          <td>
+            <code>{entry.ip_addr ?? ''}</code>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {entries.map((entry) => (
-          <tr key={entry.id}>
-            <th scope="row">
-              <Time atMs={Date.parse(entry.occurred_at)} />
-            </th>
-            <td>{visibleText(actorText(entry.actor))}</td>
-            <td>
-              <Link to={`/audit/${entry.id}`} data-row="">
-                {entry.action} {labels.get(entry.object_type) ?? entry.object_type}
-              </Link>{' '}
-              <span className="faint">{visibleText(entry.object_name ?? entry.object_id)}</span>
-            </td>
-            <td>{entry.changed_attributes.join(', ')}</td>
-            <td>
-              <code>{entry.ip_addr ?? ''}</code>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { get } from '../client/calls.ts';
 import type { AnswerOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time, useNow } from '../parts/time.tsx';
@@ -124,45 +125,34 @@ function Processes({ processes }: { readonly processes: readonly FleetProcess[] 
   return (
     <section aria-labelledby="processes">
       <h2 id="processes">Processes</h2>
-      <table className="list">
-        <caption className="unseen">Processes that reported within the last minute</caption>
-        <thead>
-          <tr>
-            <th scope="col">Service</th>
-            <th scope="col">Version</th>
-            <th scope="col">Host</th>
-            <th scope="col">Since</th>
-            <th scope="col">Last beat</th>
-            <th scope="col">Clock</th>
-            <th scope="col">State</th>
+      <ListTable
+        caption="Processes that reported within the last minute"
+        heads={['Service', 'Version', 'Host', 'Since', 'Last beat', 'Clock', 'State']}
+      >
+        {processes.map((each) => (
+          <tr key={each.id}>
+            <th scope="row">{each.service}</th>
+            <td>{visibleText(each.version)}</td>
+            <td>
+              <code>
+                {visibleText(each.host)} {each.pid}
+              </code>
+            </td>
+            <td>
+              <Time atMs={Date.parse(each.started_at)} isWhole />
+            </td>
+            <td>{ageText(nowMs - each.beat_age_ms, nowMs)}</td>
+            <td>
+              {each.clock_ahead_ms === null
+                ? 'not measured'
+                : `${each.clock_ahead_ms >= 0 ? '+' : '-'}${durationText(Math.abs(each.clock_ahead_ms))}`}
+            </td>
+            <td>
+              <ProcessState process={each} />
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {processes.map((each) => (
-            <tr key={each.id}>
-              <th scope="row">{each.service}</th>
-              <td>{visibleText(each.version)}</td>
-              <td>
-                <code>
-                  {visibleText(each.host)} {each.pid}
-                </code>
-              </td>
-              <td>
-                <Time atMs={Date.parse(each.started_at)} isWhole />
-              </td>
-              <td>{ageText(nowMs - each.beat_age_ms, nowMs)}</td>
-              <td>
-                {each.clock_ahead_ms === null
-                  ? 'not measured'
-                  : `${each.clock_ahead_ms >= 0 ? '+' : '-'}${durationText(Math.abs(each.clock_ahead_ms))}`}
-              </td>
-              <td>
-                <ProcessState process={each} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </ListTable>
     </section>
   );
 }
@@ -188,32 +178,24 @@ function Shards({ shards }: { readonly shards: readonly Shard[] | null }) {
       {shards === null ? (
         <p className="faint">The broker does not answer, so their state is unknown.</p>
       ) : (
-        <table className="list">
-          <caption className="unseen">Commit batches that wait or run, by shard</caption>
-          <thead>
-            <tr>
-              <th scope="col">Shard</th>
-              <th scope="col">Waiting</th>
-              <th scope="col">Oldest</th>
-              <th scope="col">State</th>
+        <ListTable
+          caption="Commit batches that wait or run, by shard"
+          heads={['Shard', 'Waiting', 'Oldest', 'State']}
+        >
+          {shards.map((each) => (
+            <tr key={each.shard}>
+              <th scope="row">{each.shard}</th>
+              <td>{each.waiting}</td>
+              <td>{ageOf(each.oldest_age_ms)}</td>
+              <td>
+                <Badge
+                  state={each.stuck ? 'failing' : 'healthy'}
+                  text={each.stuck ? 'stuck' : 'moves'}
+                />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {shards.map((each) => (
-              <tr key={each.shard}>
-                <th scope="row">{each.shard}</th>
-                <td>{each.waiting}</td>
-                <td>{ageOf(each.oldest_age_ms)}</td>
-                <td>
-                  <Badge
-                    state={each.stuck ? 'failing' : 'healthy'}
-                    text={each.stuck ? 'stuck' : 'moves'}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </ListTable>
       )}
     </section>
   );

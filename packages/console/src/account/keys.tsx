@@ -9,6 +9,7 @@ import { KeyRestrictions, restrictionsIn } from '../forms/key-restrictions.tsx';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
@@ -113,54 +114,44 @@ function KeyTable({
     );
   const names = new Map(workspaces.map(({ id, name }) => [id, name]));
   return (
-    <table className="list">
-      <caption className="unseen">Keys and tokens</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Type</th>
-          <th scope="col">Ends in</th>
-          <th scope="col">Opens</th>
-          <th scope="col">State</th>
-          <th scope="col">Last used</th>
+    <ListTable
+      caption="Keys and tokens"
+      heads={['Name', 'Type', 'Ends in', 'Opens', 'State', 'Last used']}
+    >
+      {keys.toReversed().map((key) => (
+        <tr key={key.id}>
+          <th scope="row">
+            <Link to={`/keys/${key.id}`} data-row="">
+              {visibleText(key.name)}
+            </Link>
+          </th>
+          <td>{KEY_TYPES[key.type]}</td>
+          <td>
+            <code>…{visibleText(key.token_hint)}</code>
+            {key.site_id !== null && (
+              <>
+                , site id <code>…{visibleText(key.site_id.slice(-HINT_LENGTH))}</code>
+              </>
+            )}
+          </td>
+          <td>
+            {key.environment_id === null
+              ? `the account, as ${key.role}`
+              : visibleText(names.get(key.environment_id) ?? `workspace ${key.environment_id}`)}
+          </td>
+          <td>
+            <Badge state={stateOfKey(key, nowMs)} />
+          </td>
+          <td>
+            {key.last_used_at === null ? (
+              <span className="faint">never</span>
+            ) : (
+              <Time atMs={Date.parse(key.last_used_at)} isWhole />
+            )}
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {keys.toReversed().map((key) => (
-          <tr key={key.id}>
-            <th scope="row">
-              <Link to={`/keys/${key.id}`} data-row="">
-                {visibleText(key.name)}
-              </Link>
-            </th>
-            <td>{KEY_TYPES[key.type]}</td>
-            <td>
-              <code>…{visibleText(key.token_hint)}</code>
-              {key.site_id !== null && (
-                <>
-                  , site id <code>…{visibleText(key.site_id.slice(-HINT_LENGTH))}</code>
-                </>
-              )}
-            </td>
-            <td>
-              {key.environment_id === null
-                ? `the account, as ${key.role}`
-                : visibleText(names.get(key.environment_id) ?? `workspace ${key.environment_id}`)}
-            </td>
-            <td>
-              <Badge state={stateOfKey(key, nowMs)} />
-            </td>
-            <td>
-              {key.last_used_at === null ? (
-                <span className="faint">never</span>
-              ) : (
-                <Time atMs={Date.parse(key.last_used_at)} isWhole />
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }
 

@@ -3,6 +3,7 @@ import { own } from '../client/request.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { Link } from '../routing/router.tsx';
@@ -35,62 +36,57 @@ export function Programs() {
               <Link to="/device">you type it here</Link>.
             </p>
           ) : (
-            <table className="list">
-              <caption className="unseen">Programs that act for you</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Program</th>
-                  <th scope="col">Workspace</th>
-                  <th scope="col">Let in</th>
-                  <th scope="col">Last used</th>
-                  <th scope="col">Expires</th>
-                  <th scope="col">
-                    <span className="unseen">End it</span>
+            <ListTable
+              caption="Programs that act for you"
+              heads={[
+                'Program',
+                'Workspace',
+                'Let in',
+                'Last used',
+                'Expires',
+                { text: 'End it', form: 'unseen' },
+              ]}
+            >
+              {programs.map((each) => (
+                <tr key={each.id}>
+                  <th scope="row" className="clip">
+                    {visibleText(each.name)}
                   </th>
+                  <td className="clip">
+                    {each.environment_id === null
+                      ? 'none'
+                      : visibleText(
+                          names.get(each.environment_id) ?? `workspace ${each.environment_id}`,
+                        )}
+                  </td>
+                  <td>
+                    <Time atMs={Date.parse(each.created_at)} isWhole />
+                  </td>
+                  <td>
+                    {each.last_used_at === null ? (
+                      <span className="faint">never</span>
+                    ) : (
+                      <>
+                        <Time atMs={Date.parse(each.last_used_at)} isWhole />{' '}
+                        <code>{each.last_used_ip}</code>
+                      </>
+                    )}
+                  </td>
+                  <td>
+                    <Time atMs={Date.parse(each.expires_at)} isWhole />
+                  </td>
+                  <td>
+                    <ActionButton
+                      call={own('delete', `/console/programs/${each.id}`)}
+                      done="The program is ended"
+                      onDone={() => void resource.reload()}
+                    >
+                      End
+                    </ActionButton>
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {programs.map((each) => (
-                  <tr key={each.id}>
-                    <th scope="row" className="clip">
-                      {visibleText(each.name)}
-                    </th>
-                    <td className="clip">
-                      {each.environment_id === null
-                        ? 'none'
-                        : visibleText(
-                            names.get(each.environment_id) ?? `workspace ${each.environment_id}`,
-                          )}
-                    </td>
-                    <td>
-                      <Time atMs={Date.parse(each.created_at)} isWhole />
-                    </td>
-                    <td>
-                      {each.last_used_at === null ? (
-                        <span className="faint">never</span>
-                      ) : (
-                        <>
-                          <Time atMs={Date.parse(each.last_used_at)} isWhole />{' '}
-                          <code>{each.last_used_ip}</code>
-                        </>
-                      )}
-                    </td>
-                    <td>
-                      <Time atMs={Date.parse(each.expires_at)} isWhole />
-                    </td>
-                    <td>
-                      <ActionButton
-                        call={own('delete', `/console/programs/${each.id}`)}
-                        done="The program is ended"
-                        onDone={() => void resource.reload()}
-                      >
-                        End
-                      </ActionButton>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </ListTable>
           )
         }
       </Shown>

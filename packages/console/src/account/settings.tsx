@@ -7,6 +7,7 @@ import { type SignInWay, useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
 import { ActionButton } from '../forms/action-button.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeySwitch } from '../parts/palette.tsx';
 import { formText } from '../forms/form-text.ts';
@@ -222,53 +223,48 @@ function Sessions() {
       <h2 id="sessions">Open sessions</h2>
       <Shown resource={resource} lines={3}>
         {({ sessions }) => (
-          <table className="list">
-            <caption className="unseen">Your open sessions</caption>
-            <thead>
-              <tr>
-                <th scope="col">Signed in</th>
-                <th scope="col">By</th>
-                <th scope="col">Last used</th>
-                <th scope="col">Address</th>
-                <th scope="col">Browser</th>
-                <th scope="col">
-                  <span className="unseen">End it</span>
+          <ListTable
+            caption="Your open sessions"
+            heads={[
+              'Signed in',
+              'By',
+              'Last used',
+              'Address',
+              'Browser',
+              { text: 'End it', form: 'unseen' },
+            ]}
+          >
+            {sessions.map((each) => (
+              <tr key={each.id}>
+                <th scope="row">
+                  <Time atMs={Date.parse(each.created_at)} isWhole />
                 </th>
+                <td>{WAYS[each.way]}</td>
+                <td>
+                  {each.is_current ? (
+                    'this one'
+                  ) : (
+                    <Time atMs={Date.parse(each.last_seen_at)} isWhole />
+                  )}
+                </td>
+                <td>
+                  <code>{each.ip_addr}</code>
+                </td>
+                <td className="clip">{visibleText(each.user_agent ?? '')}</td>
+                <td>
+                  {!each.is_current && (
+                    <ActionButton
+                      call={own('delete', `/console/sessions/${each.id}`)}
+                      done="The session is ended"
+                      onDone={() => void resource.reload()}
+                    >
+                      End
+                    </ActionButton>
+                  )}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {sessions.map((each) => (
-                <tr key={each.id}>
-                  <th scope="row">
-                    <Time atMs={Date.parse(each.created_at)} isWhole />
-                  </th>
-                  <td>{WAYS[each.way]}</td>
-                  <td>
-                    {each.is_current ? (
-                      'this one'
-                    ) : (
-                      <Time atMs={Date.parse(each.last_seen_at)} isWhole />
-                    )}
-                  </td>
-                  <td>
-                    <code>{each.ip_addr}</code>
-                  </td>
-                  <td className="clip">{visibleText(each.user_agent ?? '')}</td>
-                  <td>
-                    {!each.is_current && (
-                      <ActionButton
-                        call={own('delete', `/console/sessions/${each.id}`)}
-                        done="The session is ended"
-                        onDone={() => void resource.reload()}
-                      >
-                        End
-                      </ActionButton>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </ListTable>
         )}
       </Shown>
     </section>

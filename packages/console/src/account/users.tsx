@@ -5,6 +5,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FormEnd } from '../forms/form-end.tsx';
 import { announce } from '../parts/announcer.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
@@ -53,33 +54,24 @@ function Users({ query }: { readonly query: Readonly<Record<string, string>> }) 
       </header>
       <Shown resource={resource}>
         {({ users }) => (
-          <table className="list">
-            <caption className="unseen">Users of the account</caption>
-            <thead>
-              <tr>
-                <th scope="col">Email</th>
-                <th scope="col">Role</th>
-                <th scope="col">State</th>
-                <th scope="col">Two factors</th>
-                <th scope="col">Last sign-in</th>
-              </tr>
-            </thead>
-            <tbody>
-              {users
-                .filter(({ status }) => isShown || status !== 'deactivated')
-                .map((user) => (
-                  <UserRows
-                    key={user.id}
-                    user={user}
-                    isOpen={query['user'] === String(user.id)}
-                    onOpen={(isOpen) =>
-                      setQuery({ user: isOpen ? String(user.id) : undefined }, false)
-                    }
-                    onChanged={() => void resource.reload()}
-                  />
-                ))}
-            </tbody>
-          </table>
+          <ListTable
+            caption="Users of the account"
+            heads={['Email', 'Role', 'State', 'Two factors', 'Last sign-in']}
+          >
+            {users
+              .filter(({ status }) => isShown || status !== 'deactivated')
+              .map((user) => (
+                <UserRows
+                  key={user.id}
+                  user={user}
+                  isOpen={query['user'] === String(user.id)}
+                  onOpen={(isOpen) =>
+                    setQuery({ user: isOpen ? String(user.id) : undefined }, false)
+                  }
+                  onChanged={() => void resource.reload()}
+                />
+              ))}
+          </ListTable>
         )}
       </Shown>
       <IdentityProviderCard />

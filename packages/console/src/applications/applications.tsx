@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
 import { MadeList } from '../lists/made-list.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -61,31 +62,21 @@ function Applications({ query }: { readonly query: Readonly<Record<string, strin
 
 function ApplicationTable({ applications }: { readonly applications: readonly Application[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Applications, by id</caption>
-      <thead>
-        <tr>
-          <th scope="col">Id</th>
-          <th scope="col">Name</th>
-          <th scope="col">Made</th>
+    <ListTable caption="Applications, by id" heads={['Id', 'Name', 'Made']}>
+      {applications.map(({ id, name, created_at: createdAt }) => (
+        <tr key={id}>
+          <th scope="row" className="clip">
+            <Link to={`/applications/${segment(id)}`} data-row="">
+              {visibleText(id)}
+            </Link>
+          </th>
+          <td className="clip">{visibleText(name)}</td>
+          <td>
+            <Time atMs={Date.parse(createdAt)} isWhole />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {applications.map(({ id, name, created_at: createdAt }) => (
-          <tr key={id}>
-            <th scope="row" className="clip">
-              <Link to={`/applications/${segment(id)}`} data-row="">
-                {visibleText(id)}
-              </Link>
-            </th>
-            <td className="clip">{visibleText(name)}</td>
-            <td>
-              <Time atMs={Date.parse(createdAt)} isWhole />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The endpoints of an application. Each is a webhook: its deliveries, secrets and state are on the webhook's screen. */
 import { get } from '../client/calls.ts';
 import { MadeList } from '../lists/made-list.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -55,37 +56,23 @@ export function Endpoints({
 
 function EndpointTable({ endpoints }: { readonly endpoints: readonly Webhook[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Endpoints, oldest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Messages</th>
-          <th scope="col">State</th>
-          <th scope="col">Address</th>
+    <ListTable caption="Endpoints, oldest first" heads={['Name', 'Messages', 'State', 'Address']}>
+      {endpoints.map(({ id, name, event_names: names, disabled, endpoint }) => (
+        <tr key={id}>
+          <th scope="row" className="clip">
+            <Link to={`/webhooks/${id}`} data-row="">
+              {visibleText(name)}
+            </Link>
+          </th>
+          <td className="clip">{names === null ? 'all' : visibleText(names.join(', '))}</td>
+          <td>
+            <Badge state={disabled ? 'disabled' : 'active'} text={disabled ? 'paused' : 'active'} />
+          </td>
+          <td className="clip">
+            <code>{visibleText(endpoint)}</code>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {endpoints.map(({ id, name, event_names: names, disabled, endpoint }) => (
-          <tr key={id}>
-            <th scope="row" className="clip">
-              <Link to={`/webhooks/${id}`} data-row="">
-                {visibleText(name)}
-              </Link>
-            </th>
-            <td className="clip">{names === null ? 'all' : visibleText(names.join(', '))}</td>
-            <td>
-              <Badge
-                state={disabled ? 'disabled' : 'active'}
-                text={disabled ? 'paused' : 'active'}
-              />
-            </td>
-            <td className="clip">
-              <code>{visibleText(endpoint)}</code>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }

@@ -4,6 +4,7 @@ import { get } from '../client/calls.ts';
 import type { AnswerOf, Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Shown } from '../parts/states.tsx';
@@ -156,43 +157,33 @@ function Meters({ profile }: { readonly profile: UsageProfile }) {
 
 function Credits({ balances }: { readonly balances: readonly Balance[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Credits by type and pool</caption>
-      <thead>
-        <tr>
-          <th scope="col">Type</th>
-          <th scope="col">Left</th>
-          <th scope="col">Pools</th>
+    <ListTable caption="Credits by type and pool" heads={['Type', 'Left', 'Pools']}>
+      {balances.map(({ credit_type: type, total_available: left, pools }) => (
+        <tr key={type}>
+          <th scope="row">
+            <Link to="/billing/credits" query={{ type }} data-row="">
+              {type}
+            </Link>
+          </th>
+          <td>{countText(left)}</td>
+          <td>
+            {pools
+              .filter(({ remaining }) => remaining > 0)
+              .map((pool) => (
+                <div key={pool.pool}>
+                  {countText(pool.remaining)} {pool.pool.replaceAll('_', ' ')}
+                  {pool.next_expiry !== null && (
+                    <>
+                      , {countText(pool.next_expiry.amount)} till{' '}
+                      <Time atMs={Date.parse(pool.next_expiry.expires_at)} isWhole />
+                    </>
+                  )}
+                </div>
+              ))}
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {balances.map(({ credit_type: type, total_available: left, pools }) => (
-          <tr key={type}>
-            <th scope="row">
-              <Link to="/billing/credits" query={{ type }} data-row="">
-                {type}
-              </Link>
-            </th>
-            <td>{countText(left)}</td>
-            <td>
-              {pools
-                .filter(({ remaining }) => remaining > 0)
-                .map((pool) => (
-                  <div key={pool.pool}>
-                    {countText(pool.remaining)} {pool.pool.replaceAll('_', ' ')}
-                    {pool.next_expiry !== null && (
-                      <>
-                        , {countText(pool.next_expiry.amount)} till{' '}
-                        <Time atMs={Date.parse(pool.next_expiry.expires_at)} isWhole />
-                      </>
-                    )}
-                  </div>
-                ))}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }
 
@@ -215,35 +206,27 @@ function Purchases({ start }: { readonly start: string | undefined }) {
             <p className="faint">There is no purchase yet.</p>
           ) : (
             <>
-              <table className="list">
-                <caption className="unseen">Purchases, the newest first</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Asked for</th>
-                    <th scope="col">What</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Charged</th>
+              <ListTable
+                caption="Purchases, the newest first"
+                heads={['Asked for', 'What', 'State', 'Charged']}
+              >
+                {runs.map((run) => (
+                  <tr key={run.run_id}>
+                    <th scope="row">
+                      <Time atMs={Date.parse(run.created_at)} isWhole />
+                    </th>
+                    <td>
+                      <Link to={`/billing/purchases/${run.run_id}`} data-row="">
+                        {PURCHASE_KINDS[run.kind] ?? run.kind}
+                      </Link>
+                    </td>
+                    <td>
+                      <Badge state={run.status} />
+                    </td>
+                    <td>{run.charged ? moneyText(run.charged) : '–'}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {runs.map((run) => (
-                    <tr key={run.run_id}>
-                      <th scope="row">
-                        <Time atMs={Date.parse(run.created_at)} isWhole />
-                      </th>
-                      <td>
-                        <Link to={`/billing/purchases/${run.run_id}`} data-row="">
-                          {PURCHASE_KINDS[run.kind] ?? run.kind}
-                        </Link>
-                      </td>
-                      <td>
-                        <Badge state={run.status} />
-                      </td>
-                      <td>{run.charged ? moneyText(run.charged) : '–'}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </ListTable>
               <PageButtons
                 start={start}
                 next={next}

@@ -10,6 +10,7 @@ import { FormEnd } from '../forms/form-end.tsx';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Shown } from '../parts/states.tsx';
 import { countText, moneyText } from '../sentences/money-text.ts';
@@ -85,77 +86,67 @@ function Plans({
   const { account } = useSession();
   const addons = plans.find(({ current }) => current)?.addons.filter(({ retired }) => !retired);
   return (
-    <table className="list">
-      <caption className="unseen">Plans and add-ons</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Price</th>
-          <th scope="col">Buy</th>
-        </tr>
-      </thead>
-      <tbody>
-        {plans.map((plan) => (
-          <tr key={plan.id}>
-            <th scope="row">{visibleText(plan.name)}</th>
-            <td>
-              {moneyText(plan.amount)} a {plan.interval}
-            </td>
-            <td>
-              {plan.current ? (
-                'the plan now'
-              ) : (
-                <button
-                  type="button"
-                  disabled={!isAllowed || !plan.eligible}
-                  title={plan.ineligible_reason ?? undefined}
-                  aria-label={`Buy ${plan.name} by the ${plan.interval}`}
-                  onClick={() =>
-                    onWish({
-                      what: `${plan.name} for ${moneyText(plan.amount)} a ${plan.interval}`,
-                      call: post(PLAN, {
-                        path: { account_id: account.id, plan_id: plan.id as PlanId },
-                        body: { quantity: 1 },
-                      }),
-                      isOfCredits: false,
-                    })
-                  }
-                >
-                  Buy …
-                </button>
-              )}
-            </td>
-          </tr>
-        ))}
-        {addons?.map((addon) => (
-          <tr key={addon.sku}>
-            <th scope="row">+ {visibleText(addon.name)}</th>
-            <td>
-              {moneyText(addon.amount)} a {addon.interval}
-            </td>
-            <td>
+    <ListTable caption="Plans and add-ons" heads={['Name', 'Price', 'Buy']}>
+      {plans.map((plan) => (
+        <tr key={plan.id}>
+          <th scope="row">{visibleText(plan.name)}</th>
+          <td>
+            {moneyText(plan.amount)} a {plan.interval}
+          </td>
+          <td>
+            {plan.current ? (
+              'the plan now'
+            ) : (
               <button
                 type="button"
-                disabled={!isAllowed}
-                aria-label={`Add ${addon.name} by the ${addon.interval}`}
+                disabled={!isAllowed || !plan.eligible}
+                title={plan.ineligible_reason ?? undefined}
+                aria-label={`Buy ${plan.name} by the ${plan.interval}`}
                 onClick={() =>
                   onWish({
-                    what: `${addon.name} for ${moneyText(addon.amount)} a ${addon.interval}`,
-                    call: post(ADDONS, {
-                      path: { account_id: account.id },
-                      body: { skus: { add: [addon.sku as Sku] } },
+                    what: `${plan.name} for ${moneyText(plan.amount)} a ${plan.interval}`,
+                    call: post(PLAN, {
+                      path: { account_id: account.id, plan_id: plan.id as PlanId },
+                      body: { quantity: 1 },
                     }),
                     isOfCredits: false,
                   })
                 }
               >
-                Add …
+                Buy …
               </button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+            )}
+          </td>
+        </tr>
+      ))}
+      {addons?.map((addon) => (
+        <tr key={addon.sku}>
+          <th scope="row">+ {visibleText(addon.name)}</th>
+          <td>
+            {moneyText(addon.amount)} a {addon.interval}
+          </td>
+          <td>
+            <button
+              type="button"
+              disabled={!isAllowed}
+              aria-label={`Add ${addon.name} by the ${addon.interval}`}
+              onClick={() =>
+                onWish({
+                  what: `${addon.name} for ${moneyText(addon.amount)} a ${addon.interval}`,
+                  call: post(ADDONS, {
+                    path: { account_id: account.id },
+                    body: { skus: { add: [addon.sku as Sku] } },
+                  }),
+                  isOfCredits: false,
+                })
+              }
+            >
+              Add …
+            </button>
+          </td>
+        </tr>
+      ))}
+    </ListTable>
   );
 }
 
@@ -171,64 +162,53 @@ function CreditOffers({
   const { account } = useSession();
   const [counts, setCounts] = useState<Readonly<Record<string, number>>>({});
   return (
-    <table className="list">
-      <caption className="unseen">Credits</caption>
-      <thead>
-        <tr>
-          <th scope="col">Credits</th>
-          <th scope="col">How many</th>
-          <th scope="col">Price</th>
-          <th scope="col">Buy</th>
-        </tr>
-      </thead>
-      <tbody>
-        {offers.map((offer) => {
-          const { credit_type: type, multiple, quantity_max: most } = offer;
-          const quantity = counts[type] ?? multiple;
-          const isSold = quantity > 0 && quantity <= most && quantity % multiple === 0;
-          const { amount, currency } = offer.price_of_multiple;
-          const price = moneyText({ amount: (quantity / multiple) * amount, currency });
-          return (
-            <tr key={type}>
-              <th scope="row">{type}</th>
-              <td>
-                <input
-                  type="number"
-                  aria-label={`How many ${type} credits`}
-                  min={multiple}
-                  max={most}
-                  step={multiple}
-                  value={quantity}
-                  onInput={({ currentTarget }) =>
-                    setCounts({ ...counts, [type]: Number(currentTarget.value) })
-                  }
-                />
-              </td>
-              <td>{isSold ? price : `by ${countText(multiple)}, at most ${countText(most)}`}</td>
-              <td>
-                <button
-                  type="button"
-                  disabled={!isAllowed || !isSold}
-                  aria-label={`Buy ${type} credits`}
-                  onClick={() =>
-                    onWish({
-                      what: `${countText(quantity)} ${type} credits for ${price}`,
-                      call: post(CREDITS, {
-                        path: { account_id: account.id },
-                        body: { [type]: { quantity } },
-                      }),
-                      isOfCredits: true,
-                    })
-                  }
-                >
-                  Buy …
-                </button>
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <ListTable caption="Credits" heads={['Credits', 'How many', 'Price', 'Buy']}>
+      {offers.map((offer) => {
+        const { credit_type: type, multiple, quantity_max: most } = offer;
+        const quantity = counts[type] ?? multiple;
+        const isSold = quantity > 0 && quantity <= most && quantity % multiple === 0;
+        const { amount, currency } = offer.price_of_multiple;
+        const price = moneyText({ amount: (quantity / multiple) * amount, currency });
+        return (
+          <tr key={type}>
+            <th scope="row">{type}</th>
+            <td>
+              <input
+                type="number"
+                aria-label={`How many ${type} credits`}
+                min={multiple}
+                max={most}
+                step={multiple}
+                value={quantity}
+                onInput={({ currentTarget }) =>
+                  setCounts({ ...counts, [type]: Number(currentTarget.value) })
+                }
+              />
+            </td>
+            <td>{isSold ? price : `by ${countText(multiple)}, at most ${countText(most)}`}</td>
+            <td>
+              <button
+                type="button"
+                disabled={!isAllowed || !isSold}
+                aria-label={`Buy ${type} credits`}
+                onClick={() =>
+                  onWish({
+                    what: `${countText(quantity)} ${type} credits for ${price}`,
+                    call: post(CREDITS, {
+                      path: { account_id: account.id },
+                      body: { [type]: { quantity } },
+                    }),
+                    isOfCredits: true,
+                  })
+                }
+              >
+                Buy …
+              </button>
+            </td>
+          </tr>
+        );
+      })}
+    </ListTable>
   );
 }
 

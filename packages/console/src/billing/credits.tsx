@@ -8,6 +8,7 @@ import { useSession } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
 import { useWork } from '../forms/use-work.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { choiceOf } from '../routing/location.ts';
@@ -73,35 +74,25 @@ function Ledger({ query }: { readonly query: Readonly<Record<string, string>> })
             <Empty title="No credits have moved yet" />
           ) : (
             <>
-              <table className="list">
-                <caption className="unseen">Moves of credits, the newest first</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">At</th>
-                    <th scope="col">Why</th>
-                    <th scope="col">Amount</th>
-                    <th scope="col">From</th>
-                    <th scope="col">To</th>
-                    <th scope="col">Left</th>
+              <ListTable
+                caption="Moves of credits, the newest first"
+                heads={['At', 'Why', 'Amount', 'From', 'To', 'Left']}
+              >
+                {entries.map((entry) => (
+                  <tr key={entry.entry_id}>
+                    <th scope="row">
+                      <Time atMs={Date.parse(entry.created_at)} />
+                    </th>
+                    <td>
+                      {entry.reason}, {entry.pool.replaceAll('_', ' ')}
+                    </td>
+                    <td>{countText(entry.amount)}</td>
+                    <td>{entry.from.replaceAll('_', ' ')}</td>
+                    <td>{entry.to.replaceAll('_', ' ')}</td>
+                    <td>{countText(entry.available_after)}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {entries.map((entry) => (
-                    <tr key={entry.entry_id}>
-                      <th scope="row">
-                        <Time atMs={Date.parse(entry.created_at)} />
-                      </th>
-                      <td>
-                        {entry.reason}, {entry.pool.replaceAll('_', ' ')}
-                      </td>
-                      <td>{countText(entry.amount)}</td>
-                      <td>{entry.from.replaceAll('_', ' ')}</td>
-                      <td>{entry.to.replaceAll('_', ' ')}</td>
-                      <td>{countText(entry.available_after)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </ListTable>
               <PageButtons
                 start={start}
                 next={next}

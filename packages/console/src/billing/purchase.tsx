@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import type { Described } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { Shown } from '../parts/states.tsx';
@@ -82,32 +83,21 @@ function PurchaseView({ runId }: { readonly runId: string }) {
             {run.steps.length === 0 ? (
               <p className="faint">It has begun no step.</p>
             ) : (
-              <table className="list">
-                <caption className="unseen">Steps, in their order</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Begun</th>
-                    <th scope="col">Step</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Took</th>
+              <ListTable caption="Steps, in their order" heads={['Begun', 'Step', 'State', 'Took']}>
+                {run.steps.map(({ step, attempt, state, started_at: from, ended_at: to }) => (
+                  <tr key={`${step} ${attempt}`}>
+                    <th scope="row">
+                      <Time atMs={Date.parse(from)} />
+                    </th>
+                    <td>
+                      {step.replaceAll('_', ' ')}
+                      {attempt > 1 && `, attempt ${attempt}`}
+                    </td>
+                    <td>{state === 'intent' ? 'begun' : state}</td>
+                    <td>{to === null ? '–' : durationText(Date.parse(to) - Date.parse(from))}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {run.steps.map(({ step, attempt, state, started_at: from, ended_at: to }) => (
-                    <tr key={`${step} ${attempt}`}>
-                      <th scope="row">
-                        <Time atMs={Date.parse(from)} />
-                      </th>
-                      <td>
-                        {step.replaceAll('_', ' ')}
-                        {attempt > 1 && `, attempt ${attempt}`}
-                      </td>
-                      <td>{state === 'intent' ? 'begun' : state}</td>
-                      <td>{to === null ? '–' : durationText(Date.parse(to) - Date.parse(from))}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </ListTable>
             )}
           </section>
         </>

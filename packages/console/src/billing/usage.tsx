@@ -5,6 +5,7 @@ import { get } from '../client/calls.ts';
 import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Shown } from '../parts/states.tsx';
 import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
@@ -53,27 +54,16 @@ function Usage({ by }: { readonly by: Granularity }) {
           <>
             <p className="sentence">{countText(totals.net)} in all.</p>
             <Bars bars={series.map((point) => ({ key: point.bucket_start, value: point.net }))} />
-            <table className="list">
-              <caption className="unseen">The same in numbers</caption>
-              <thead>
-                <tr>
-                  <th scope="col">From</th>
-                  <th scope="col">To</th>
-                  <th scope="col">Used</th>
-                  <th scope="col">Refunded</th>
+            <ListTable caption="The same in numbers" heads={['From', 'To', 'Used', 'Refunded']}>
+              {series.toReversed().map((point) => (
+                <tr key={point.bucket_start}>
+                  <th scope="row">{point.bucket_start}</th>
+                  <td>{point.bucket_end}</td>
+                  <td>{countText(point.used)}</td>
+                  <td>{countText(point.refunded)}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {series.toReversed().map((point) => (
-                  <tr key={point.bucket_start}>
-                    <th scope="row">{point.bucket_start}</th>
-                    <td>{point.bucket_end}</td>
-                    <td>{countText(point.used)}</td>
-                    <td>{countText(point.refunded)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </ListTable>
           </>
         )}
       </Shown>

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { countText } from '../sentences/money-text.ts';
@@ -55,25 +56,16 @@ export function StatisticsChart({
       <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
         <summary>In numbers</summary>
         {isOpen && values && (
-          <table className="list">
-            <caption className="unseen">{`${what}, newest first`}</caption>
-            <thead>
-              <tr>
-                <th scope="col">From</th>
-                <th scope="col">Count</th>
+          <ListTable caption={`${what}, newest first`} heads={['From', 'Count']}>
+            {values.toReversed().map(({ atMs, value }) => (
+              <tr key={atMs}>
+                <th scope="row">
+                  <Time atMs={atMs} isWhole />
+                </th>
+                <td>{countText(value)}</td>
               </tr>
-            </thead>
-            <tbody>
-              {values.toReversed().map(({ atMs, value }) => (
-                <tr key={atMs}>
-                  <th scope="row">
-                    <Time atMs={atMs} isWhole />
-                  </th>
-                  <td>{countText(value)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </ListTable>
         )}
       </details>
     </>

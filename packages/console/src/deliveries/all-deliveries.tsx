@@ -4,6 +4,7 @@ import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Link, type Route } from '../routing/router.tsx';
 import { SINCE_UNTIL, withTimes } from '../routing/time-range.ts';
@@ -67,33 +68,24 @@ function AllDeliveries({ query }: { readonly query: Readonly<Record<string, stri
 
 function Table({ deliveries }: { readonly deliveries: AllPage['deliveries'] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Deliveries, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Webhook and number</th>
-          <th scope="col">Type</th>
-          <th scope="col">State</th>
-          <th scope="col">Attempts</th>
-          <th scope="col">Logged</th>
+    <ListTable
+      caption="Deliveries, newest first"
+      heads={['Webhook and number', 'Type', 'State', 'Attempts', 'Logged']}
+    >
+      {deliveries.map((each) => (
+        <tr key={`${each.webhook_id} ${each.sequence}`}>
+          <th scope="row">
+            <Link
+              to={`/webhooks/${each.webhook_id}`}
+              query={{ delivery: String(each.sequence) }}
+              data-row=""
+            >
+              {each.webhook_id} #{each.sequence}
+            </Link>
+          </th>
+          <DeliveryCells delivery={each} />
         </tr>
-      </thead>
-      <tbody>
-        {deliveries.map((each) => (
-          <tr key={`${each.webhook_id} ${each.sequence}`}>
-            <th scope="row">
-              <Link
-                to={`/webhooks/${each.webhook_id}`}
-                query={{ delivery: String(each.sequence) }}
-                data-row=""
-              >
-                {each.webhook_id} #{each.sequence}
-              </Link>
-            </th>
-            <DeliveryCells delivery={each} />
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }

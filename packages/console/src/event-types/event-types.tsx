@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import type { AnswerOf } from '../client/operations.ts';
 import { useReach, useSession } from '../client/session.ts';
 import { MadeList, type MadeListProps } from '../lists/made-list.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -50,35 +51,22 @@ const MAKING: NonNullable<MadeListProps<EventTypePage>['making']> = {
 
 function EventTypeTable({ types }: { readonly types: readonly EventType[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Event types, by name</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Description</th>
-          <th scope="col">Payload</th>
-          <th scope="col">Since</th>
+    <ListTable caption="Event types, by name" heads={['Name', 'Description', 'Payload', 'Since']}>
+      {types.map(({ name, description, schema, version, archived, created_at: createdAt }) => (
+        <tr key={name}>
+          <th scope="row" className="clip">
+            <Link to={`/event-types/${segment(name)}`} data-row="">
+              {visibleText(name)}
+            </Link>
+          </th>
+          <td className="clip">{visibleText(description)}</td>
+          <td>{archived ? 'archived' : schema === null ? 'any' : `schema, version ${version}`}</td>
+          <td>
+            <Time atMs={Date.parse(createdAt)} isWhole />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {types.map(({ name, description, schema, version, archived, created_at: createdAt }) => (
-          <tr key={name}>
-            <th scope="row" className="clip">
-              <Link to={`/event-types/${segment(name)}`} data-row="">
-                {visibleText(name)}
-              </Link>
-            </th>
-            <td className="clip">{visibleText(description)}</td>
-            <td>
-              {archived ? 'archived' : schema === null ? 'any' : `schema, version ${version}`}
-            </td>
-            <td>
-              <Time atMs={Date.parse(createdAt)} isWhole />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }
 

@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import type { AnswerOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Copyable } from '../parts/copy-button.tsx';
 import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
@@ -96,52 +97,44 @@ function EventTable({
   readonly onOpen: (cursor: string) => void;
 }) {
   return (
-    <table className="list">
-      <caption className="unseen">Events, in the order of the feed</caption>
-      <thead>
-        <tr>
-          <th scope="col">Cursor</th>
-          <th scope="col">Type</th>
-          <th scope="col">What</th>
-          <th scope="col">Happened</th>
-        </tr>
-      </thead>
-      <tbody>
-        {events.map(({ cursor, event_type: type, event }) => {
-          const isOpen = cursor === open;
-          const { metric, timestamp } = event as SentEvent;
-          return [
-            <tr key={cursor} className={isOpen ? 'open' : ''} onClick={() => onOpen(cursor)}>
-              <th scope="row">
-                <button
-                  type="button"
-                  className="cell"
-                  data-row=""
-                  aria-expanded={isOpen}
-                  onClick={(click) => {
-                    click.stopPropagation();
-                    onOpen(cursor);
-                  }}
-                >
-                  {cursor}
-                </button>
-              </th>
-              <td className="clip">{visibleText(type)}</td>
-              <td className="clip">{visibleText(metric)}</td>
-              <td>
-                <Time atMs={timestamp * 1000} isWhole />
+    <ListTable
+      caption="Events, in the order of the feed"
+      heads={['Cursor', 'Type', 'What', 'Happened']}
+    >
+      {events.map(({ cursor, event_type: type, event }) => {
+        const isOpen = cursor === open;
+        const { metric, timestamp } = event as SentEvent;
+        return [
+          <tr key={cursor} className={isOpen ? 'open' : ''} onClick={() => onOpen(cursor)}>
+            <th scope="row">
+              <button
+                type="button"
+                className="cell"
+                data-row=""
+                aria-expanded={isOpen}
+                onClick={(click) => {
+                  click.stopPropagation();
+                  onOpen(cursor);
+                }}
+              >
+                {cursor}
+              </button>
+            </th>
+            <td className="clip">{visibleText(type)}</td>
+            <td className="clip">{visibleText(metric)}</td>
+            <td>
+              <Time atMs={timestamp * 1000} isWhole />
+            </td>
+          </tr>,
+          isOpen && (
+            <tr key={`${cursor} detail`} className="detail">
+              <td colSpan={4}>
+                <JsonView value={event} label="The event, as a webhook gets it" />
               </td>
-            </tr>,
-            isOpen && (
-              <tr key={`${cursor} detail`} className="detail">
-                <td colSpan={4}>
-                  <JsonView value={event} label="The event, as a webhook gets it" />
-                </td>
-              </tr>
-            ),
-          ];
-        })}
-      </tbody>
-    </table>
+            </tr>
+          ),
+        ];
+      })}
+    </ListTable>
   );
 }

@@ -1,6 +1,7 @@
 /** The feeds of the workspace: the events of a webhook, to be read at one's own pace instead. */
 import { get } from '../client/calls.ts';
 import { MadeList } from '../lists/made-list.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -37,39 +38,28 @@ function Feeds() {
 
 function FeedTable({ feeds }: { readonly feeds: readonly Feed[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Feeds, by name</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Takes</th>
-          <th scope="col" className="right">
-            Events kept
+    <ListTable
+      caption="Feeds, by name"
+      heads={['Name', 'Takes', { text: 'Events kept', form: 'right' }, 'Latest cursor', 'Made']}
+    >
+      {feeds.map((feed) => (
+        <tr key={feed.name}>
+          <th scope="row" className="clip">
+            <Link to={`/feeds/${feed.name}`} data-row="">
+              {feed.name}
+            </Link>
           </th>
-          <th scope="col">Latest cursor</th>
-          <th scope="col">Made</th>
+          <td className="clip">{visibleText(subscriptionText(feed))}</td>
+          <td className="number right">{keptCountOf(feed)}</td>
+          <td>
+            <code>{feed.latest}</code>
+          </td>
+          <td>
+            <Time atMs={Date.parse(feed.created_at)} isWhole />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {feeds.map((feed) => (
-          <tr key={feed.name}>
-            <th scope="row" className="clip">
-              <Link to={`/feeds/${feed.name}`} data-row="">
-                {feed.name}
-              </Link>
-            </th>
-            <td className="clip">{visibleText(subscriptionText(feed))}</td>
-            <td className="number right">{keptCountOf(feed)}</td>
-            <td>
-              <code>{feed.latest}</code>
-            </td>
-            <td>
-              <Time atMs={Date.parse(feed.created_at)} isWhole />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }
 

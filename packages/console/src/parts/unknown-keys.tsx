@@ -3,6 +3,7 @@ import type { AnswerOf } from '../client/operations.ts';
 import { Link } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
+import { ListTable } from './list-table.tsx';
 import { Time } from './time.tsx';
 
 /** Counted by day, so `first_at` is up to 48 hours ago. Null: they cannot be read. */
@@ -25,31 +26,21 @@ export function UnknownKeyList({ unknownKeys }: { readonly unknownKeys: UnknownK
             answers 200. Each row has the last characters of its last key. Compare them with the{' '}
             <Link to="/keys">keys of your workspaces</Link>.
           </p>
-          <table className="list">
-            <caption className="unseen">Calls with an unknown key, the latest first</caption>
-            <thead>
-              <tr>
-                <th scope="col">Source</th>
-                <th scope="col">Key, or site id, ends in</th>
-                <th scope="col" className="right">
-                  Count
-                </th>
-                <th scope="col">Last</th>
+          <ListTable
+            caption="Calls with an unknown key, the latest first"
+            heads={['Source', 'Key, or site id, ends in', { text: 'Count', form: 'right' }, 'Last']}
+          >
+            {latest.map((each) => (
+              <tr key={each.source}>
+                <th scope="row">{visibleText(each.source)}</th>
+                <td>{each.hint === null ? 'none' : <code>…{visibleText(each.hint)}</code>}</td>
+                <td className="number right">{countText(each.count)}</td>
+                <td className="number">
+                  <Time atMs={Date.parse(each.last_at)} isWhole />
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {latest.map((each) => (
-                <tr key={each.source}>
-                  <th scope="row">{visibleText(each.source)}</th>
-                  <td>{each.hint === null ? 'none' : <code>…{visibleText(each.hint)}</code>}</td>
-                  <td className="number right">{countText(each.count)}</td>
-                  <td className="number">
-                    <Time atMs={Date.parse(each.last_at)} isWhole />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </ListTable>
         </>
       )}
     </section>

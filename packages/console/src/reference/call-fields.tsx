@@ -1,4 +1,5 @@
 /** Tables of a call: its parameters, the fields of its body, and the fields of its answers. */
+import { ListTable } from '../parts/list-table.tsx';
 import { Fragment } from 'react';
 import { alternativesOf, type Schema } from '../sentences/schema-fields.ts';
 import {
@@ -168,31 +169,21 @@ interface Row {
 
 function Table({ title, rows }: { readonly title: string; readonly rows: readonly Row[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">{title}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Allowed values</th>
-          <th scope="col">Meaning</th>
+    <ListTable caption={title} heads={['Name', 'Allowed values', 'Meaning']}>
+      {rows.map(({ name, isRequired, text, description = '' }) => (
+        <tr key={name}>
+          <th scope="row" className="clip">
+            <code>{name}</code>
+            {isRequired && <span className="chip">required</span>}
+          </th>
+          <td className="clip">
+            <Prose text={text} />
+          </td>
+          <td className="clip">
+            <Prose text={description} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ name, isRequired, text, description = '' }) => (
-          <tr key={name}>
-            <th scope="row" className="clip">
-              <code>{name}</code>
-              {isRequired && <span className="chip">required</span>}
-            </th>
-            <td className="clip">
-              <Prose text={text} />
-            </td>
-            <td className="clip">
-              <Prose text={description} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }

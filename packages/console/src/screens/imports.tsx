@@ -7,6 +7,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { ActionButton } from '../forms/action-button.tsx';
 import { useWork } from '../forms/use-work.ts';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
@@ -53,27 +54,22 @@ function Imports({ start }: { readonly start: string | undefined }) {
             <Empty title="There is no import yet" />
           ) : (
             <>
-              <table className="list">
-                <caption className="unseen">Imports, the newest first</caption>
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Read</th>
-                    <th scope="col">Imported</th>
-                    <th scope="col">Not imported</th>
-                    <th scope="col">Begun</th>
-                    <th scope="col">
-                      <span className="unseen">Cancel</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {imports.map((each) => (
-                    <ImportRow key={each.id} row={each} onChanged={() => void resource.reload()} />
-                  ))}
-                </tbody>
-              </table>
+              <ListTable
+                caption="Imports, the newest first"
+                heads={[
+                  'Name',
+                  'State',
+                  'Read',
+                  'Imported',
+                  'Not imported',
+                  'Begun',
+                  { text: 'Cancel', form: 'unseen' },
+                ]}
+              >
+                {imports.map((each) => (
+                  <ImportRow key={each.id} row={each} onChanged={() => void resource.reload()} />
+                ))}
+              </ListTable>
               <PageButtons
                 start={start}
                 next={next}

@@ -6,6 +6,7 @@ import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { announce } from '../parts/announcer.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { FilterText } from '../forms/filter-text.tsx';
@@ -230,79 +231,74 @@ function IssueTable({
   readonly onOpen: (key: string) => void;
 }) {
   return (
-    <table className="list">
-      <caption className="unseen">Issues, newest day first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Day</th>
-          <th scope="col">Severity</th>
-          <th scope="col">Code, message, latest value</th>
-          <th scope="col">Source</th>
-          <th scope="col">Field</th>
-          <th scope="col" className="right">
-            Count
-          </th>
-          <th scope="col">Last</th>
-        </tr>
-      </thead>
-      <tbody>
-        {issues.map((issue) => {
-          const key = keyOf(issue);
-          const isOpen = key === open;
-          return [
-            <tr key={key} className={isOpen ? 'open' : ''} onClick={() => onOpen(key)}>
-              <td className="number">{issue.day}</td>
-              <td>
-                <Badge state={issue.severity} text={SEVERITIES[issue.severity]} />
-              </td>
-              <td>
-                <button
-                  type="button"
-                  className="cell"
-                  data-row=""
-                  aria-expanded={isOpen}
-                  onClick={(event) => {
-                    event.stopPropagation();
-                    onOpen(key);
-                  }}
-                >
-                  {issue.code}
-                </button>
-                {isMuted(issue) && <span className="chip">muted</span>}
-                <div>{visibleText(issue.message)}</div>
+    <ListTable
+      caption="Issues, newest day first"
+      heads={[
+        'Day',
+        'Severity',
+        'Code, message, latest value',
+        'Source',
+        'Field',
+        { text: 'Count', form: 'right' },
+        'Last',
+      ]}
+    >
+      {issues.map((issue) => {
+        const key = keyOf(issue);
+        const isOpen = key === open;
+        return [
+          <tr key={key} className={isOpen ? 'open' : ''} onClick={() => onOpen(key)}>
+            <td className="number">{issue.day}</td>
+            <td>
+              <Badge state={issue.severity} text={SEVERITIES[issue.severity]} />
+            </td>
+            <td>
+              <button
+                type="button"
+                className="cell"
+                data-row=""
+                aria-expanded={isOpen}
+                onClick={(event) => {
+                  event.stopPropagation();
+                  onOpen(key);
+                }}
+              >
+                {issue.code}
+              </button>
+              {isMuted(issue) && <span className="chip">muted</span>}
+              <div>{visibleText(issue.message)}</div>
+              {issue.sample !== null && (
+                <code className="faint clip">{visibleText(startOf(issue.sample))}</code>
+              )}
+            </td>
+            <td>
+              <code>{visibleText(issue.source)}</code>
+            </td>
+            <td className="clip">
+              <code>{visibleText(issue.field ?? '–')}</code>
+            </td>
+            <td className="number right">{issue.count}</td>
+            <td className="number">
+              <Time atMs={issue.last_at * 1000} isWhole isShort />
+            </td>
+          </tr>,
+          isOpen && (
+            <tr key={`${key} detail`} className="detail">
+              <td colSpan={7}>
                 {issue.sample !== null && (
-                  <code className="faint clip">{visibleText(startOf(issue.sample))}</code>
+                  <JsonView value={issue.sample} label="The start of the latest value" />
                 )}
+                <p>
+                  <CopyButton text={curlOf(issue)} label="Copy as curl" />{' '}
+                  <button type="button" className="small" onClick={() => onMute(issue)}>
+                    {isMuted(issue) ? 'Unmute' : 'Mute in this browser'}
+                  </button>
+                </p>
               </td>
-              <td>
-                <code>{visibleText(issue.source)}</code>
-              </td>
-              <td className="clip">
-                <code>{visibleText(issue.field ?? '–')}</code>
-              </td>
-              <td className="number right">{issue.count}</td>
-              <td className="number">
-                <Time atMs={issue.last_at * 1000} isWhole isShort />
-              </td>
-            </tr>,
-            isOpen && (
-              <tr key={`${key} detail`} className="detail">
-                <td colSpan={7}>
-                  {issue.sample !== null && (
-                    <JsonView value={issue.sample} label="The start of the latest value" />
-                  )}
-                  <p>
-                    <CopyButton text={curlOf(issue)} label="Copy as curl" />{' '}
-                    <button type="button" className="small" onClick={() => onMute(issue)}>
-                      {isMuted(issue) ? 'Unmute' : 'Mute in this browser'}
-                    </button>
-                  </p>
-                </td>
-              </tr>
-            ),
-          ];
-        })}
-      </tbody>
-    </table>
+            </tr>
+          ),
+        ];
+      })}
+    </ListTable>
   );
 }

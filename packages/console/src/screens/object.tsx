@@ -3,6 +3,7 @@ import { get } from '../client/calls.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
@@ -78,35 +79,28 @@ function ObjectView({
               <p className="faint">No person is related to it.</p>
             ) : (
               <>
-                <table className="list">
-                  <caption className="unseen">People that are related to it</caption>
-                  <thead>
-                    <tr>
-                      <th scope="col">Person</th>
-                      <th scope="col">Email</th>
-                      <th scope="col">Since</th>
+                <ListTable
+                  caption="People that are related to it"
+                  heads={['Person', 'Email', 'Since']}
+                >
+                  {relationships.map(({ identifiers: person, timestamps }) => (
+                    <tr key={person.svc_id}>
+                      <th scope="row">
+                        <Link
+                          to={`/people/${segment(person.id ?? person.svc_id)}`}
+                          query={person.id === null ? { by: 'svc_id' } : {}}
+                          data-row=""
+                        >
+                          {visibleText(person.id ?? person.svc_id)}
+                        </Link>
+                      </th>
+                      <td>{visibleText(person.email ?? '')}</td>
+                      <td>
+                        <Time atMs={(timestamps['created_at'] ?? 0) * 1000} isWhole />
+                      </td>
                     </tr>
-                  </thead>
-                  <tbody>
-                    {relationships.map(({ identifiers: person, timestamps }) => (
-                      <tr key={person.svc_id}>
-                        <th scope="row">
-                          <Link
-                            to={`/people/${segment(person.id ?? person.svc_id)}`}
-                            query={person.id === null ? { by: 'svc_id' } : {}}
-                            data-row=""
-                          >
-                            {visibleText(person.id ?? person.svc_id)}
-                          </Link>
-                        </th>
-                        <td>{visibleText(person.email ?? '')}</td>
-                        <td>
-                          <Time atMs={(timestamps['created_at'] ?? 0) * 1000} isWhole />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                  ))}
+                </ListTable>
                 <PageButtons
                   start={start}
                   next={next}

@@ -7,6 +7,7 @@ import { useSession } from '../client/session.ts';
 import { FilterText } from '../forms/filter-text.tsx';
 import { formText } from '../forms/form-text.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { linkTo, segment } from '../routing/location.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
@@ -111,37 +112,28 @@ function PeopleList({
               </p>
             </Empty>
           ) : (
-            <table className="list">
-              <caption className="unseen">
-                {begins === undefined ? 'The latest people' : 'People who fit'}
-              </caption>
-              <thead>
-                <tr>
-                  <th scope="col">Person</th>
-                  <th scope="col">Email</th>
-                  <th scope="col">svc_id</th>
+            <ListTable
+              caption={begins === undefined ? 'The latest people' : 'People who fit'}
+              heads={['Person', 'Email', 'svc_id']}
+            >
+              {results.map((person) => (
+                <tr key={person.svc_id}>
+                  <th scope="row" className="clip">
+                    <Link
+                      to={`/people/${segment(person.svc_id)}`}
+                      query={{ by: 'svc_id' }}
+                      data-row=""
+                    >
+                      {visibleText(person.id ?? person.email ?? person.svc_id)}
+                    </Link>
+                  </th>
+                  <td className="clip">{visibleText(person.email ?? '–')}</td>
+                  <td>
+                    <code>{person.svc_id}</code>
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {results.map((person) => (
-                  <tr key={person.svc_id}>
-                    <th scope="row" className="clip">
-                      <Link
-                        to={`/people/${segment(person.svc_id)}`}
-                        query={{ by: 'svc_id' }}
-                        data-row=""
-                      >
-                        {visibleText(person.id ?? person.email ?? person.svc_id)}
-                      </Link>
-                    </th>
-                    <td className="clip">{visibleText(person.email ?? '–')}</td>
-                    <td>
-                      <code>{person.svc_id}</code>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </ListTable>
           )}
           <PageButtons start={start} next={next} onStart={(to) => setQuery({ start: to }, false)} />
         </>

@@ -10,6 +10,7 @@ import { FormEnd } from '../forms/form-end.tsx';
 import { formText } from '../forms/form-text.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { FOCUSED } from '../parts/focused.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
@@ -82,60 +83,50 @@ function LinkTable({
   const [asked, setAsked] = useState<PortalLink>();
   return (
     <>
-      <table className="list">
-        <caption className="unseen">Links that are not over, the newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">For</th>
-            <th scope="col">Opens</th>
-            <th scope="col">May</th>
-            <th scope="col">Opened</th>
-            <th scope="col">Ends</th>
-            <th scope="col">End it</th>
+      <ListTable
+        caption="Links that are not over, the newest first"
+        heads={['For', 'Opens', 'May', 'Opened', 'Ends', 'End it']}
+      >
+        {links.map((link) => (
+          <tr key={link.id}>
+            <th scope="row" className="clip">
+              {visibleText(link.for)}
+            </th>
+            <td className="clip">
+              {link.application !== undefined && (
+                <Link to={`/applications/${segment(link.application)}`}>
+                  {visibleText(link.application)}
+                </Link>
+              )}
+              {link.webhook_ids.map((id) => (
+                <span key={id}>
+                  <Link to={`/webhooks/${id}`}>{id}</Link>{' '}
+                </span>
+              ))}
+            </td>
+            <td className="clip">{link.capabilities.join(', ')}</td>
+            <td>
+              {link.opened_at === null ? (
+                'never'
+              ) : (
+                <Time atMs={Date.parse(link.opened_at)} isWhole />
+              )}
+            </td>
+            <td>
+              <Time atMs={Date.parse(link.expires_at)} isWhole />
+            </td>
+            <td>
+              <button
+                type="button"
+                aria-label={`End the link for ${link.for}`}
+                onClick={() => setAsked(link)}
+              >
+                End …
+              </button>
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {links.map((link) => (
-            <tr key={link.id}>
-              <th scope="row" className="clip">
-                {visibleText(link.for)}
-              </th>
-              <td className="clip">
-                {link.application !== undefined && (
-                  <Link to={`/applications/${segment(link.application)}`}>
-                    {visibleText(link.application)}
-                  </Link>
-                )}
-                {link.webhook_ids.map((id) => (
-                  <span key={id}>
-                    <Link to={`/webhooks/${id}`}>{id}</Link>{' '}
-                  </span>
-                ))}
-              </td>
-              <td className="clip">{link.capabilities.join(', ')}</td>
-              <td>
-                {link.opened_at === null ? (
-                  'never'
-                ) : (
-                  <Time atMs={Date.parse(link.opened_at)} isWhole />
-                )}
-              </td>
-              <td>
-                <Time atMs={Date.parse(link.expires_at)} isWhole />
-              </td>
-              <td>
-                <button
-                  type="button"
-                  aria-label={`End the link for ${link.for}`}
-                  onClick={() => setAsked(link)}
-                >
-                  End …
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </ListTable>
       {asked && (
         <Dialog
           title={`End the link for ${visibleText(asked.for)}?`}

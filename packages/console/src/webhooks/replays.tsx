@@ -6,6 +6,7 @@ import { useResource } from '../client/resource.ts';
 import { useReach } from '../client/session.ts';
 import type { OfWebhook } from '../deliveries/delivery.ts';
 import { ActionButton } from '../forms/action-button.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
@@ -103,55 +104,43 @@ function ReplayTable({
   readonly onChanged: () => void;
 }) {
   return (
-    <table className="list">
-      <caption className="unseen">Replays, the newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Begun</th>
-          <th scope="col">By</th>
-          <th scope="col">Logged</th>
-          <th scope="col">State</th>
-          <th scope="col">Sent</th>
-          <th scope="col">
-            <span className="unseen">Cancel</span>
+    <ListTable
+      caption="Replays, the newest first"
+      heads={['Begun', 'By', 'Logged', 'State', 'Sent', { text: 'Cancel', form: 'unseen' }]}
+    >
+      {replays.map((replay) => (
+        <tr key={replay.id}>
+          <th scope="row">
+            <Time atMs={replay.created_at * 1000} isWhole />
           </th>
+          <td>{visibleText(replay.created_by)}</td>
+          <td>
+            <Range {...replay.criteria} />
+          </td>
+          <td>
+            <Badge state={replay.failing ? 'failing' : replay.state} />
+          </td>
+          <td>
+            {replay.delivered} of {replay.total ?? 'many'}
+            {replay.abandoned > 0 && `, ${replay.abandoned} given up`}
+            {replay.state === 'running' && paceOf(replay)}
+          </td>
+          <td>
+            {replay.state === 'running' && (
+              <ActionButton
+                call={post('/v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel', {
+                  path: { webhook_id: webhookId, replay_id: replay.id },
+                })}
+                capability="deliveries.replay"
+                done="The replay is cancelled"
+                onDone={onChanged}
+              >
+                Cancel
+              </ActionButton>
+            )}
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {replays.map((replay) => (
-          <tr key={replay.id}>
-            <th scope="row">
-              <Time atMs={replay.created_at * 1000} isWhole />
-            </th>
-            <td>{visibleText(replay.created_by)}</td>
-            <td>
-              <Range {...replay.criteria} />
-            </td>
-            <td>
-              <Badge state={replay.failing ? 'failing' : replay.state} />
-            </td>
-            <td>
-              {replay.delivered} of {replay.total ?? 'many'}
-              {replay.abandoned > 0 && `, ${replay.abandoned} given up`}
-              {replay.state === 'running' && paceOf(replay)}
-            </td>
-            <td>
-              {replay.state === 'running' && (
-                <ActionButton
-                  call={post('/v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel', {
-                    path: { webhook_id: webhookId, replay_id: replay.id },
-                  })}
-                  capability="deliveries.replay"
-                  done="The replay is cancelled"
-                  onDone={onChanged}
-                >
-                  Cancel
-                </ActionButton>
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </ListTable>
   );
 }

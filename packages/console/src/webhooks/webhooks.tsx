@@ -2,6 +2,7 @@
 import { get } from '../client/calls.ts';
 import { useReach } from '../client/session.ts';
 import { MadeList } from '../lists/made-list.tsx';
+import { ListTable } from '../parts/list-table.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { CallSample } from '../parts/samples.tsx';
 import { Empty } from '../parts/states.tsx';
@@ -78,24 +79,14 @@ function NoWebhook() {
 
 function WebhookTable({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
-    <table className="list">
-      <caption className="unseen">Webhooks of the workspace</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Is sent</th>
-          <th scope="col">State</th>
-          <th scope="col">Deliveries</th>
-          <th scope="col">Failed, last hour</th>
-          <th scope="col">Endpoint</th>
-        </tr>
-      </thead>
-      <tbody>
-        {webhooks.map((webhook) => (
-          <WebhookRow key={webhook.id} webhook={webhook} />
-        ))}
-      </tbody>
-    </table>
+    <ListTable
+      caption="Webhooks of the workspace"
+      heads={['Name', 'Is sent', 'State', 'Deliveries', 'Failed, last hour', 'Endpoint']}
+    >
+      {webhooks.map((webhook) => (
+        <WebhookRow key={webhook.id} webhook={webhook} />
+      ))}
+    </ListTable>
   );
 }
 
