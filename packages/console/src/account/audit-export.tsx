@@ -1,16 +1,21 @@
 /** The audit log as a file: ordered, waited for with its progress, then fetched by a link that is good for ten minutes. */
 import { useEffect, useState } from 'react';
 import { get, post } from '../client/calls.ts';
-import type { BodyOf, Described } from '../client/operations.ts';
+import type { BodyOf, Described, QueryOf } from '../client/operations.ts';
 import { request, RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
 import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
-import type { AuditFilters } from './audit.tsx';
 
 type Export = Described<'ExportResponse'>['export'];
 type WantedExport = NonNullable<BodyOf<'post', '/v1/accounts/{account_id}/audit_logs/export'>>;
+
+/** Of the entries in the file. */
+export type AuditFilters = Omit<
+  QueryOf<'/v1/accounts/{account_id}/audit_logs'>,
+  'limit' | 'sort_order' | 'cursor'
+>;
 
 const POLL_MS = 1_000;
 

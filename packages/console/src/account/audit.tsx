@@ -1,7 +1,6 @@
 /** The audit log: changes with their actors, newest first, filtered by the address, and as a file. */
 import { useMemo } from 'react';
 import { get } from '../client/calls.ts';
-import type { QueryOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';
 import { FilterChoice } from '../forms/filter-choice.tsx';
@@ -15,11 +14,13 @@ import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { FROM_TO, LASTS, type RangeQuery, withTimes } from '../routing/time-range.ts';
 import { ACTOR_TYPES, actorText, type AuditEntry } from '../sentences/audit-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import { AuditExport } from './audit-export.tsx';
+import { AuditExport, type AuditFilters } from './audit-export.tsx';
 
-type Asked = QueryOf<'/v1/accounts/{account_id}/audit_logs'>;
-
-const ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly Asked['action'][];
+const ACTIONS = [
+  'created',
+  'updated',
+  'deleted',
+] as const satisfies readonly AuditFilters['action'][];
 const NUMBER = /^[1-9]\d{0,9}$/;
 const DAY = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?$/;
 
@@ -56,12 +57,9 @@ const FILTERS = {
   ip: 'ip_addr',
   from: 'start_time',
   to: 'end_time',
-} as const satisfies Readonly<Record<string, keyof Asked>>;
+} as const satisfies Readonly<Record<string, keyof AuditFilters>>;
 
-/** Their values are the ones that the route admits. */
-export type AuditFilters = Pick<Asked, (typeof FILTERS)[keyof typeof FILTERS]>;
-
-/** The filters of the API; a filter that needs another one is left out without that one. */
+/** With the values that the route admits; a filter that needs another one is left out without that one. */
 function filterOf(query: RangeQuery): AuditFilters {
   return Object.fromEntries(
     Object.entries(FILTERS).flatMap(([name, field]) => {

@@ -2,7 +2,8 @@
  * Buying in the page: a plan, an add-on, credits. The page asks for the price first; a double click is one purchase.
  */
 import { useState } from 'react';
-import { type Call, get, post } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
+import { get, post } from '../client/calls.ts';
 import type { AnswerOf, BodyOf, PathParametersOf } from '../client/operations.ts';
 import { useResource } from '../client/resource.ts';
 import { useSession } from '../client/session.ts';

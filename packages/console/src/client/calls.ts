@@ -4,16 +4,9 @@
  * `get('/v1/feeds/{name}', { path: { name } })` has the parameters, the body and the answer of the API's description.
  */
 import { createApiClient } from '@sluice/client';
-import type { Answer, Given, Method, Operation, PathOf } from './operations.ts';
-import { fetchAnswer, headersOf, type SendOptions } from './request.ts';
-
-export interface Call<Data> {
-  readonly method: Method;
-  /** Equal for equal calls. */
-  readonly key: string;
-  /** @throws RequestFailed if the API refuses or does not answer. */
-  readonly send: (options: SendOptions) => Promise<Data>;
-}
+import type { Call, SendOptions } from './call.ts';
+import type { Answer, GivenOf, Method, Operation, PathOf } from './operations.ts';
+import { fetchAnswer, headersOf } from './request.ts';
 
 /** Its `fetch` adds the session's headers, and throws the failures. So an answer of it is one of success. */
 const client = createApiClient({ url: '', fetch: fetchAnswer });
@@ -49,16 +42,16 @@ const callOf = (method: Method, path: string, given: AnyGiven, parseAs: ParseAs 
   },
 });
 
-/** Without `given` for a call that needs none. */
+/** `given` may be absent if it would be empty. */
 type Caller<M extends Method> = <Path extends PathOf<M>>(
   path: Path,
-  ...given: object extends Given<Operation<M, Path>>
-    ? [Given<Operation<M, Path>>?]
-    : [Given<Operation<M, Path>>]
+  ...given: object extends GivenOf<Operation<M, Path>>
+    ? [GivenOf<Operation<M, Path>>?]
+    : [GivenOf<Operation<M, Path>>]
 ) => Call<Answer<Operation<M, Path>>>;
 
 const caller =
-  <M extends Method>(method: M) =>
+  (method: Method) =>
   (path: string, given: AnyGiven = {}) =>
     callOf(method, path, given);
 
@@ -79,12 +72,12 @@ type PathWith<Content extends string> = {
 /** A file. */
 export const getFile = <Path extends PathWith<'text/csv'>>(
   path: Path,
-  given: Given<Operation<'get', Path>>,
+  given: GivenOf<Operation<'get', Path>>,
 ): Call<Blob> => callOf('get', path, given as AnyGiven, 'blob') as Call<Blob>;
 
 /** Server-sent events. The call is answered when the server has accepted it. */
 export const getStream = <Path extends PathWith<'text/event-stream'>>(
   path: Path,
-  given: Given<Operation<'get', Path>>,
+  given: GivenOf<Operation<'get', Path>>,
 ): Call<ReadableStream<Uint8Array<ArrayBuffer>>> =>
   callOf('get', path, given as AnyGiven, 'stream') as Call<ReadableStream<Uint8Array<ArrayBuffer>>>;

@@ -53,7 +53,7 @@ type BodyPart<Op> = Op extends { requestBody: { content: { 'application/json': i
     : unknown;
 
 /** The parameters and the body. */
-export type Given<Op> = PathPart<Op> & QueryPart<Op> & BodyPart<Op>;
+export type GivenOf<Op> = PathPart<Op> & QueryPart<Op> & BodyPart<Op>;
 
 /** A call that ends something has no body in its answer. */
 export type Answer<Op> = Op extends {
@@ -68,8 +68,8 @@ export type PathParametersOf<M extends Method, Path extends PathOf<M>> =
   Operation<M, Path> extends { parameters: { path: infer Given } } ? Given : never;
 
 export type QueryOf<Path extends PathOf<'get'>> =
-  Operation<'get', Path> extends { parameters: { query?: infer Query } }
-    ? NonNullable<Query>
+  Operation<'get', Path> extends { parameters: { query?: infer Asked } }
+    ? NonNullable<Asked>
     : never;
 
 export type BodyOf<M extends Method, Path extends PathOf<M>> =

@@ -4,7 +4,7 @@
  * of a refusal. A call about a workspace names it in a header, which no other page can send.
  */
 
-import type { Call } from './calls.ts';
+import type { Call, SendOptions } from './call.ts';
 import type { Method } from './operations.ts';
 import { isUnattended } from './user-input.ts';
 
@@ -42,14 +42,6 @@ export class RequestFailed extends Error {
     this.retryAfterSeconds = given.retryAfterSeconds;
     this.answer = given.answer;
   }
-}
-
-export interface SendOptions {
-  /** Absent for calls that are about no workspace. */
-  readonly workspaceId?: number | undefined;
-  /** A write that is sent twice under one key is made once. */
-  readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal;
 }
 
 /** In the portal: the link whose page this is, as its address names it. It stands in place of the workspace. */

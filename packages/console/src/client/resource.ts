@@ -3,7 +3,7 @@
  * Data that could not be read again stays, with its age.
  */
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
-import type { Call } from './calls.ts';
+import type { Call } from './call.ts';
 import { useFirstRead } from './first-reads.ts';
 import { request, RequestFailed } from './request.ts';
 

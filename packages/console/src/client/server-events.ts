@@ -2,7 +2,7 @@
  * Server-sent events by `fetch`. `EventSource` shows neither the status nor the text of a refusal, and cannot name the
  * workspace in a header.
  */
-import type { Call } from './calls.ts';
+import type { Call } from './call.ts';
 
 export interface ServerEvent {
   readonly type: string;

@@ -1,6 +1,6 @@
 /** A button that makes a change by one call. While the call runs, and by a double click, no second call is sent. */
 import { useState } from 'react';
-import type { Call } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
 import { request, RequestFailed } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';

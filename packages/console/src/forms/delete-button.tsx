@@ -1,6 +1,6 @@
 /** A button that deletes an object for good. Its name must be typed first. */
 import { type FormEvent, type ReactNode, useState } from 'react';
-import type { Call } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
 import { request } from '../client/request.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { announce } from '../parts/announcer.tsx';

@@ -5,7 +5,7 @@
  * has another key.
  */
 import { useState } from 'react';
-import type { Call } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
 import { RequestFailed } from '../client/request.ts';
 
 /** As `request`. */

@@ -5,7 +5,7 @@
  * may not make one.
  */
 import { type ReactNode, useId, useState } from 'react';
-import type { Call } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
 import { useResource } from '../client/resource.ts';
 import { type Capability, useReach } from '../client/session.ts';
 import { Shown } from '../parts/states.tsx';

@@ -4,7 +4,8 @@
  * are not known. A broken connection is made again; one that is refused is tried at the time that the API gives.
  */
 import { useEffect, useMemo, useState } from 'react';
-import { type Call, getStream } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
+import { getStream } from '../client/calls.ts';
 import type { QueryOf } from '../client/operations.ts';
 import { RequestFailed } from '../client/request.ts';
 import { noteSignedOut } from '../client/resource.ts';

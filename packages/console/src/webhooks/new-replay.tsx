@@ -1,6 +1,6 @@
 /** The dialog that sends deliveries again: of one webhook, or of all endpoints of an application. */
 import { useEffect, useRef, useState } from 'react';
-import type { Call } from '../client/calls.ts';
+import type { Call } from '../client/call.ts';
 import type { BodyOf } from '../client/operations.ts';
 import { request } from '../client/request.ts';
 import { useReach } from '../client/session.ts';
