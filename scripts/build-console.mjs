@@ -121,19 +121,26 @@ async function bundle(source, folder) {
     legalComments: /** @type {const} */ ('none'),
     logLevel: /** @type {const} */ ('silent'),
   };
-  const buildPages = () =>
-    build({
+  // Each page by itself: the parts that both have would become a file of its own, and a further request of the first
+  // screen. A module that is imported by `import()` is a file beside its page.
+  /** @param {string[]} files */
+  const buildNamed = async (files) => {
+    const { metafile } = await build({
       ...common,
-      entryPoints: [
-        ...Object.values(PAGES).map((name) => join(source, `${name}.tsx`)),
-        join(source, 'styles/console.css'),
-        join(source, 'styles/docs.css'),
-      ],
+      entryPoints: files.map((file) => join(source, file)),
       entryNames: '[name]-[hash]',
+      splitting: true,
       jsx: 'automatic',
       define: { 'process.env.NODE_ENV': '"production"' },
       metafile: true,
     });
+    return Object.keys(metafile.outputs).map((path) => basename(path));
+  };
+  const buildPages = async () => {
+    const names = await buildNamed(['styles/console.css', 'styles/docs.css']);
+    for (const script of Object.values(PAGES)) names.push(...(await buildNamed([`${script}.tsx`])));
+    return names;
+  };
   const buildWorkers = () =>
     build({
       ...common,
@@ -141,14 +148,13 @@ async function bundle(source, folder) {
       entryNames: '[name]',
     });
   // One after the other, so that a failure leaves no build that still writes.
-  const { metafile } = await buildWorkers()
+  const names = await buildWorkers()
     .then(buildPages)
     .finally(() => {
       buildCount--;
       // Its process would live on beside us, with 22 MB.
       if (buildCount === 0) void stop();
     });
-  const names = Object.keys(metafile.outputs).map((path) => basename(path));
   return (/** @type {string} */ entry, /** @type {string} */ end) => {
     const name = names.find((each) => each.startsWith(`${entry}-`) && each.endsWith(end));
     if (name === undefined) throw new Error(`the build made no ${entry}${end}`);

@@ -7,8 +7,9 @@ import { useHeldDialog } from '../parts/dialog.tsx';
 import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useWork } from '../forms/use-work.ts';
-import { Mark } from './sign-in.tsx';
 import { FOCUSED } from '../parts/focused.ts';
+import { QrCode } from '../parts/qr-code.tsx';
+import { Mark } from './sign-in.tsx';
 
 /** The step between a mailed code and the console. */
 export function SecondFactorStep({
@@ -129,9 +130,10 @@ export function SetUp({ onDone }: { readonly onDone: () => void }) {
       {setup ? (
         <form onSubmit={confirm}>
           <p>
-            Type this secret into an authenticator app, or <a href={setup.uri}>open the app</a> on
-            this device. Then give the code that it shows.
+            Scan this with an authenticator app, type the secret into it, or{' '}
+            <a href={setup.uri}>open the app</a> on this device. Then give the code that it shows.
           </p>
+          <QrCode text={setup.uri} label="QR code of the secret" />
           <p className="copyable">
             <code data-secret="">{(setup.secret.match(/.{4}/g) ?? []).join(' ')}</code>
             <CopyButton text={setup.secret} label="Copy the secret">

@@ -5,9 +5,12 @@
  */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
+import jsqr from 'jsqr';
 import { sql } from 'kysely';
+import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
+import { problemsOf } from './accessibility.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 
 let world: ConsoleUnderTest;
@@ -74,7 +77,27 @@ test('a user sets a second factor up by keyboard, needs it from then on, and com
   await page.context().close();
 });
 
-test('if the account requires two factors, the sign-in leads through the setup', async () => {
+/** Text of a QR code, by the pixels of the screen, as a phone reads it. */
+async function scan(code: Locator): Promise<string> {
+  const picture = (await code.screenshot()).toString('base64');
+  const page = await world.newPage();
+  const { pixels, width, height } = await page.evaluate(async (url) => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const context = canvas.getContext('2d')!;
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, image.width, image.height);
+    return { pixels: [...data], width: image.width, height: image.height };
+  }, `data:image/png;base64,${picture}`);
+  await page.context().close();
+  const found = jsqr.default(Uint8ClampedArray.from(pixels), width, height);
+  if (!found) throw new Error('no QR code is found');
+  return found.data;
+}
+
+test('if the account requires two factors, the sign-in leads through the setup by its QR code', async () => {
   const setRequired = (isRequired: boolean) =>
     sql`update accounts set is_two_factor_required = ${isRequired} where account_id = ${DEMO.accountId}`.execute(
       world.fleet.database,
@@ -85,9 +108,26 @@ test('if the account requires two factors, the sign-in leads through the setup',
   await page.goto(world.url);
   await world.giveMailedCode(page, email);
   await page.getByRole('heading', { name: 'Set up a second factor' }).waitFor();
+  const scripts: string[] = [];
+  page.on('request', (request) => {
+    if (request.resourceType() === 'script') scripts.push(request.url());
+  });
   await page.getByRole('button', { name: 'Show the secret for my app' }).click();
-  const secret = (await page.locator('[data-secret]').textContent())!.replaceAll(' ', '');
-  await page.getByLabel('Code of six digits').fill(codeOf(secret));
+  const code = page.getByRole('img', { name: 'QR code of the secret' });
+  await code.locator('path').waitFor();
+  // Its library comes with it, and not with the first screen.
+  expect(scripts).toHaveLength(1);
+  const typed = (await page.locator('[data-secret]').textContent())!.replaceAll(' ', '');
+  expect(await problemsOf(page)).toEqual([]);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    const uri = new URL(await scan(code));
+    expect(uri.protocol + uri.host).toBe('otpauth:totp');
+    expect(uri.searchParams.get('secret')).toBe(typed);
+    expect(decodeURIComponent(uri.pathname)).toContain(email);
+  }
+  const { searchParams } = new URL(await scan(code));
+  await page.getByLabel('Code of six digits').fill(codeOf(searchParams.get('secret')!));
   await page.getByRole('button', { name: 'Confirm' }).click();
   await page.getByRole('button', { name: 'I have stored them' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
