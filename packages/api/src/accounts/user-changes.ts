@@ -8,7 +8,7 @@
  * no token of the demo's accounts will do.
  */
 import type { Database } from '@sluice/database/connection/connection';
-import { isDemoAccount } from '@sluice/database/demo/seed-demo';
+import { isDemoAccount } from '@sluice/database/changes/demo-account';
 import { isTokenOfUser, resetSecondFactor } from '@sluice/database/users/second-factors';
 import {
   changeUser,

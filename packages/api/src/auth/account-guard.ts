@@ -33,13 +33,9 @@ import { RecentAnswers } from './recent-answers.ts';
 import { recordMisuse } from './record-misuse.ts';
 import { createUseRecorder } from './record-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
-import {
-  recordedSourceOf,
-  createSessionDoor,
-  SECOND_FACTOR_MISSING,
-  sessionSubject,
-} from './session-door.ts';
+import { createSessionDoor, SECOND_FACTOR_MISSING, sessionSubject } from './session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { sourceOf } from '../serving/call-source.ts';
 
 /** Requirements of a route on its caller. */
 export interface Access {
@@ -218,7 +214,7 @@ export function originOf(request: FastifyRequest): ChangeOrigin & { actor: Accou
         : { type: 'service_account', serviceAccountId },
     credentialId,
     sessionId: session?.sessionId ?? null,
-    ...recordedSourceOf(request, session),
+    ...sourceOf(request),
     requestId: request.id,
     call: heldCallOf(request),
   };

@@ -32,11 +32,11 @@ import { createUseRecorder } from './record-use.ts';
 import { refuseUse } from './restricted-use.ts';
 import type { RefusedCredentials } from './refused-credentials.ts';
 import type { ApiServer } from '../http/api-server.ts';
+import { sourceOf } from '../serving/call-source.ts';
 import {
   createSessionDoor,
   findOpenSession,
   SECOND_FACTOR_MISSING,
-  recordedSourceOf,
   sessionSubject,
 } from './session-door.ts';
 
@@ -294,7 +294,7 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
     actor: actorOf(callerOf(request)),
     credentialId,
     sessionId: session?.sessionId ?? null,
-    ...recordedSourceOf(request, session ?? null),
+    ...sourceOf(request),
     requestId: request.id,
     call: heldCallOf(request),
   };

@@ -10,7 +10,6 @@ import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../http/problem.ts';
-import { sourceOf, type CallSource } from '../serving/call-source.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 import { createUseRecorder, type UseRecorderEffects } from './record-use.ts';
 import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
@@ -90,12 +89,6 @@ export const sessionSubject = (
   { ip }: Pick<FastifyRequest, 'ip'>,
 ): number | string =>
   way === 'demo' ? `demo ${callerNetwork(ip)}` : (credentialId ?? `session ${sessionId}`);
-
-/** {@link sourceOf} a call, for the audit log. It is left out in the demo, whose visitors all read that log. */
-export const recordedSourceOf = (
-  request: FastifyRequest,
-  session: Pick<ConsoleSession, 'way'> | null,
-): CallSource => (session?.way === 'demo' ? { ipAddr: null, userAgent: null } : sourceOf(request));
 
 /**
  * The session as it is now, for a call that goes on for long, which is no use of it. Undefined if it is over, incomplete, or may not be used

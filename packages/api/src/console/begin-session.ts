@@ -6,7 +6,8 @@ import type { Database } from '@sluice/database/connection/connection';
 import { type ConsoleSession, endConsoleSession } from '@sluice/database/users/console-sessions';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setCookieHeader } from '../auth/session-cookie.ts';
-import { recordedSourceOf, type ReadSession, type SessionReading } from '../auth/session-door.ts';
+import type { ReadSession, SessionReading } from '../auth/session-door.ts';
+import { callOf } from './console-call.ts';
 
 interface SessionEffects {
   readonly database: Database;
@@ -44,8 +45,7 @@ export function endSession(
   session: ConsoleSession,
 ): Promise<boolean> {
   const origin = {
-    ...recordedSourceOf(request, session),
-    requestId: request.id,
+    ...callOf(request),
     ...whoIs(session),
     sessionId: session.sessionId,
   };

@@ -6,7 +6,7 @@
  * an account needs; the operator's own accounts need no proof. As with users, a token that is bound to addresses or
  * expires cannot set one, and the demo has no provider.
  */
-import { isDemoAccount } from '@sluice/database/demo/seed-demo';
+import { isDemoAccount } from '@sluice/database/changes/demo-account';
 import type { Database } from '@sluice/database/connection/connection';
 import {
   deleteIdentityProvider,

@@ -27,6 +27,7 @@ import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
 import type { Transaction } from '../connection/connection.ts';
+import { isDemoAccount } from './demo-account.ts';
 import type { HeldCall } from './transact-once.ts';
 
 /** The actor of a change, and its call. */
@@ -93,6 +94,8 @@ export async function recordChange<Type extends AuditObjectType>(
   const changes = diffAttributes(objectType, before, after);
   if (before !== null && after !== null && changes.length === 0) return undefined;
 
+  // Before the lock, which other changes of the account wait for.
+  const { ipAddr, userAgent } = await shownCallOf(transaction, accountId, origin);
   const chain = await lockChain(transaction, accountId);
   const auditLogId = chain.lastId + 1;
   const { actor } = origin;
@@ -110,8 +113,8 @@ export async function recordChange<Type extends AuditObjectType>(
     userId: actor.type === 'user' ? actor.userId : null,
     serviceAccountId: actor.type === 'service_account' ? actor.serviceAccountId : null,
     credentialId: origin.credentialId ?? null,
-    ipAddr: origin.ipAddr == null ? null : toStorableText(canonicalAddress(origin.ipAddr)),
-    userAgent: storable(origin.userAgent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null),
+    ipAddr: ipAddr == null ? null : toStorableText(canonicalAddress(ipAddr)),
+    userAgent: storable(userAgent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null),
     requestId: storable(origin.requestId ?? null),
     runId: storable(origin.runId ?? null),
     changes,
@@ -122,6 +125,16 @@ export async function recordChange<Type extends AuditObjectType>(
   };
   await insertEntry(transaction, entry, chain.lastHash, hashAuditEntry(entry, chain.lastHash));
   return auditLogId;
+}
+
+/** The address and the program of the caller. They are left out in the demo, whose visitors all read its log. */
+async function shownCallOf(
+  transaction: Transaction,
+  accountId: number,
+  origin: ChangeOrigin,
+): Promise<Pick<ChangeOrigin, 'ipAddr' | 'userAgent'>> {
+  if (origin.ipAddr == null && origin.userAgent == null) return {};
+  return (await isDemoAccount(transaction, accountId)) ? {} : origin;
 }
 
 /** @returns lower-case hexadecimal. */

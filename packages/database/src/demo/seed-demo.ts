@@ -8,6 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { SCOPES } from '@sluice/domain/accounts/account';
+import { type DEMO_ACCOUNT_IDS, demoOwnerEmail } from '@sluice/domain/accounts/demo-account';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
 import { insertReceipt } from '../billing/receipts.ts';
@@ -41,7 +42,7 @@ export const DEMO = {
 
 interface DemoAccount {
   /** Of the workspace, the owner and the service account too. */
-  readonly accountId: number;
+  readonly accountId: (typeof DEMO_ACCOUNT_IDS)[number];
   readonly name: string;
   readonly rail: 'card' | 'invoiced';
   readonly plan: 'premium' | 'builder';
@@ -165,7 +166,7 @@ async function seedAccount(
     on conflict (environment_id) do nothing`.execute(transaction);
   await sql`
     insert into users (account_id, user_id, email, first_name, last_name, role, status)
-    values (${accountId}, ${accountId}, ${ownerEmail(accountId)}, 'Demo', 'Owner', 'account_admin', 'active')
+    values (${accountId}, ${accountId}, ${demoOwnerEmail(accountId)}, 'Demo', 'Owner', 'account_admin', 'active')
     on conflict do nothing`.execute(transaction);
   await sql`
     insert into memberships (account_id, user_id, environment_id)
@@ -205,25 +206,6 @@ async function isForDemo(
   );
   return rows[0]?.isForDemo === true;
 }
-
-/**
- * Whether the account is the demo's, in force or not: by its number and its owner, a row that stays. Its tokens may have been
- * rotated. Index: the primary key of `users`.
- */
-export async function isDemoAccount(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<boolean> {
-  if (!ACCOUNTS.some((each) => each.accountId === accountId)) return false;
-  const { rows } = await sql`
-    select from users
-     where account_id = ${accountId} and user_id = ${accountId} and email = ${ownerEmail(accountId)}`.execute(
-    database,
-  );
-  return rows.length > 0;
-}
-
-const ownerEmail = (accountId: number): string => `owner${accountId}@demo.example`;
 
 /** Takes the demo credentials out of force, if there are any. Index: `api_credentials_by_secret`. */
 export async function revokeDemoCredentials(database: DatabaseOrTransaction): Promise<void> {

@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sessionSubject } from '../../../src/auth/session-door.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
+import { insertExport } from '../support/audit-log-world.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 const PROVIDER = {
@@ -73,11 +74,42 @@ test('a visitor of the demo sees and ends only their own session', async () => {
   expectProblem(await end(ofOther[0]), 404, 'not_found');
   expect(await idsOf(other)).toEqual(ofOther);
   expect((await end(ofOne[0])).statusCode).toBe(204);
-  // Nor does the audit log of the demo show its visitors.
-  const { rows } = await sql`
-    select 1 from audit_logs where account_id = 1 and object_type = 'console_session'
-       and (ip_addr is not null or user_agent is not null)`.execute(world.api.database);
-  expect(rows).toEqual([]);
+});
+
+test('the audit log of the demo shows the address of no visitor: of a session, a public token, a download', async () => {
+  const { api } = world;
+  await seedDemoWorkspace(api.database);
+  const cookie = cookieOf(await openDemo());
+  const path = '/v1/accounts/1/api_credentials';
+  const body = { type: 'service_account', name: 'Own', role: 'account_admin' };
+  const made = await world.call('POST', path, { cookie, body });
+  const demo = { ...api.a, accountId: 1, key: DEMO.appKey };
+  for (const token of [DEMO.accountToken, made.json().secret as string]) {
+    const { link } = await insertExport(api, { ...demo, token });
+    const fetched = await world.call('GET', `/v1/audit_log_exports/${link}`);
+    expect(fetched.statusCode).toBe(200);
+  }
+  const named = await api.call('PUT', '/v1/feeds/public', {
+    key: DEMO.appKey,
+    body: { events: ['event'] },
+  });
+  expect(named.statusCode, named.body).toBe(200);
+  await world.call('DELETE', '/console/session', { cookie });
+
+  const { rows } = await sql<{ kind: string; shown: number }>`
+    select object_type || ' ' || action as kind,
+           (count(*) filter (where ip_addr is not null or user_agent is not null))::int as shown
+      from audit_logs where account_id = 1 group by 1`.execute(api.database);
+  expect(rows.map(({ kind }) => kind)).toEqual(
+    expect.arrayContaining([
+      'api_credential created',
+      'audit_log_export created',
+      'audit_log_export updated',
+      'console_session created',
+      'feed created',
+    ]),
+  );
+  expect(rows.filter(({ shown }) => shown > 0)).toEqual([]);
 });
 
 test('the demo has 50 open sessions of an address at most, counts the calls of a network together, and opens for it 300 times an hour', async () => {
