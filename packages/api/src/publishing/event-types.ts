@@ -15,6 +15,7 @@ import {
   findEventType,
   listEventTypes,
   type EventType,
+  type EventTypeReach,
 } from '@sluice/database/webhooks/event-types';
 import { EVENT_NAME_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import type { Json } from '@sluice/domain/values/json';
@@ -87,9 +88,14 @@ const position = z
 
 const tags = ['event types'];
 
-/** A link to webhooks, in place of an application, chooses among no event types, and names of them may show other customers. */
-const isClosedTo = (portal: PortalSession | null): boolean =>
-  portal !== null && portal.applicationId === null;
+/**
+ * The types that the caller may see. A link to webhooks, in place of an application, shows the types that its webhooks name:
+ * names of other types may show other customers. The workspace alone sets these names.
+ */
+const reachOf = (portal: PortalSession | null): EventTypeReach =>
+  portal !== null && portal.applicationId === null
+    ? { namedBy: { of: 'portal_link', portalLinkId: portal.portalLinkId } }
+    : {};
 
 export function registerEventTypes(app: ApiServer, { database, now }: EventTypeEffects): void {
   app.get(
@@ -110,12 +116,12 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
       },
     },
     async (request, reply) => {
-      if (isClosedTo(portalOf(request)))
-        return sendProblem(request, reply, notFound('the list of event types was'));
+      const portal = portalOf(request);
       const { start, limit, include } = request.query;
       const rows = await listEventTypes(database, environmentOf(request), limit + 1, {
         after: readStart(start, position),
-        withArchived: include === 'archived' && !portalOf(request),
+        withArchived: include === 'archived' && !portal,
+        ...reachOf(portal),
       });
       const { page, next } = splitPage(rows, limit, (row) => [row.name]);
       return reply.send({ event_types: page.map(toWire), next });
@@ -138,10 +144,10 @@ export function registerEventTypes(app: ApiServer, { database, now }: EventTypeE
     async (request, reply) => {
       const { name } = request.params;
       const { version: asked } = request.query;
-      if (isClosedTo(portalOf(request)))
-        return sendProblem(request, reply, notFound('the event type was'));
-      const found = await findEventType(database, environmentOf(request), name, asked);
-      return found && !(found.isArchived && portalOf(request))
+      const portal = portalOf(request);
+      const environmentId = environmentOf(request);
+      const found = await findEventType(database, environmentId, name, asked, reachOf(portal));
+      return found && !(found.isArchived && portal)
         ? reply.send(toWire(found))
         : sendProblem(request, reply, notFound('the event type was'));
     },

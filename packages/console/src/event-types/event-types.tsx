@@ -1,4 +1,4 @@
-/** The types of the messages that the workspace publishes; in the portal, the types that a customer may choose. */
+/** The types of the messages that the workspace publishes; in the portal, the types that the customer may get. */
 import { get } from '../client/calls.ts';
 import type { AnswerOf } from '../client/operations.ts';
 import { useReach, useSession } from '../client/session.ts';

@@ -24,14 +24,14 @@ export const webhooksRoute: Route = {
 };
 
 export function Webhooks() {
-  const { isPortal, isOfApplication } = useReach();
+  const { isPortal } = useReach();
   return (
     <MadeList
       title="Webhooks"
       call={get('/v1/reporting_webhooks', { query: { include: 'state,stats' } })}
       links={
         isPortal ? (
-          isOfApplication && <Link to="/event-types">Event types</Link>
+          <Link to="/event-types">Event types</Link>
         ) : (
           <>
             <Link to="/deliveries">Deliveries of all</Link>

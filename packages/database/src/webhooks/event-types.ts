@@ -3,8 +3,9 @@
  *
  * Index: the primary key of `event_types`, or `event_types_current`, both of which begin with the workspace.
  */
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { isListedIn, type WebhookScope } from './webhook-scopes.ts';
 
 export interface EventType {
   readonly name: string;
@@ -21,6 +22,12 @@ export interface EventType {
 
 const COLUMNS = sql`name, version, description, schema, made_at as "madeAt", is_archived as "isArchived"`;
 
+/** A part of the types. Absent: all. */
+export interface EventTypeReach {
+  /** Only types that a webhook of the set names. */
+  readonly namedBy?: WebhookScope | undefined;
+}
+
 /**
  * By their names, each in its newest version.
  *
@@ -31,12 +38,16 @@ export async function listEventTypes(
   database: DatabaseOrTransaction,
   environmentId: number,
   limit: number,
-  { after = '', withArchived = false }: { after?: string | undefined; withArchived?: boolean } = {},
+  {
+    after = '',
+    withArchived = false,
+    namedBy,
+  }: EventTypeReach & { after?: string | undefined; withArchived?: boolean } = {},
 ): Promise<EventType[]> {
   const { rows } = await sql<EventType>`
     select ${COLUMNS} from event_types
      where environment_id = ${environmentId} and is_current and name > ${after}
-       and (not is_archived or ${withArchived})
+       and (not is_archived or ${withArchived}) and ${isNamedBy(environmentId, namedBy)}
      order by name limit ${limit}`.execute(database);
   return rows;
 }
@@ -47,14 +58,24 @@ export async function findEventType(
   environmentId: number,
   name: string,
   version?: number,
+  { namedBy }: EventTypeReach = {},
 ): Promise<EventType | undefined> {
   const { rows } = await sql<EventType>`
     select ${COLUMNS} from event_types
-     where environment_id = ${environmentId} and name = ${name}
+     where environment_id = ${environmentId} and name = ${name} and ${isNamedBy(environmentId, namedBy)}
        and case when ${version ?? null}::int is null then is_current else version = ${version ?? null}::int end
      order by version desc limit 1`.execute(database);
   return rows[0];
 }
+
+/** By webhooks that get messages. They are found as in `isListedIn`. */
+const isNamedBy = (environmentId: number, scope: WebhookScope | undefined): RawBuilder<boolean> =>
+  scope
+    ? sql<boolean>`name = any (array(
+        select unnest(w.event_names) from webhooks w
+         where w.environment_id = ${environmentId} and w.deleted_at is null and w.events && '{message,*}'::text[]
+           and ${isListedIn(environmentId, scope)}))`
+    : sql<boolean>`true`;
 
 /** Intake reads it to find the workspaces whose types have changed since its last read. */
 export interface EventTypeRevision {

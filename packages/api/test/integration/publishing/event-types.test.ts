@@ -106,12 +106,30 @@ test('types are listed by name, a page at a time, to their workspace alone, and 
 });
 
 // Security: names of event types may show other customers of the workspace.
-test('a portal link to webhooks, which do not choose among event types, hides the event types', async () => {
-  await put('/hidden.type', {});
+test('a portal link to webhooks shows the event types that its webhooks name, and hides the others', async () => {
+  for (const name of ['shown.type', 'hidden.type', 'of.another', 'of.tracked'])
+    await put(name, { schema: SCHEMA });
   const world = portalOf(api);
-  const page = await world.openPage({ webhook_ids: [await world.makeWebhook('plain')] });
-  for (const path of ['', '/hidden.type', '/unknown.type'])
-    expectProblem(await page.call('GET', `/v1/event_types${path}`), 404, 'not_found');
+  const make = (name: string, more: object) => world.makeWebhook(name, api.a, more);
+  await make('another', { events: ['*'], event_names: ['of.another'] });
+  const page = await world.openPage({
+    webhook_ids: [
+      await make('plain', {}),
+      await make('named', { events: ['message'], event_names: ['shown.type', 'unknown.type'] }),
+      await make('all', { events: ['message'] }),
+      await make('tracked', { events: ['event'], event_names: ['of.tracked'] }),
+    ],
+  });
+  const listed = (await page.call('GET', '/v1/event_types')).json<{
+    event_types: { name: string }[];
+  }>();
+  expect(listed.event_types.map(({ name }) => name)).toEqual(['shown.type']);
+  for (const path of ['shown.type', 'shown.type?version=1'])
+    expect((await page.call('GET', `/v1/event_types/${path}`)).json()).toMatchObject({
+      schema: SCHEMA,
+    });
+  for (const name of ['hidden.type', 'of.another', 'of.tracked', 'unknown.type'])
+    expectProblem(await page.call('GET', `/v1/event_types/${name}`), 404, 'not_found');
 });
 
 test('a deleted type is gone with its versions, and leaves the neighbours', async () => {

@@ -106,6 +106,33 @@ test('a link shows its webhooks alone, why one waits, and sends again by the key
   await page.context().close();
 });
 
+test('a link to webhooks shows the schemas of the messages that they name, and no other type', async () => {
+  const schema = { type: 'object', required: ['parcel_id'] };
+  await world.call('PUT', '/v1/event_types/parcel.sent', { description: 'It left.', schema });
+  await world.call('PUT', '/v1/event_types/of.another', { description: 'Of another.', schema });
+  const { id } = await world.call<{ id: number }>('POST', '/v1/reporting_webhooks', {
+    name: 'parcels',
+    endpoint: 'http://127.0.0.1:9/hook',
+    events: ['message'],
+    event_names: ['parcel.sent'],
+  });
+  const page = await world.newPage();
+  await page.goto(await linkTo([id]));
+  await page.getByRole('link', { name: 'Event types' }).focus();
+  await page.keyboard.press('Enter');
+  const type = page.getByRole('link', { name: 'parcel.sent' });
+  await type.waitFor();
+  expect(await page.getByText('of.another').count()).toBe(0);
+  expect(await problemsOf(page)).toEqual([]);
+  await type.focus();
+  await page.keyboard.press('Enter');
+  const shown = page.getByRole('region', { name: 'JSON Schema of the payload' });
+  await shown.getByText('parcel_id').first().waitFor();
+  await page.goto(page.url().replace('parcel.sent', 'of.another'));
+  await page.getByText('the event type was not found').waitFor();
+  await page.context().close();
+});
+
 test('an engineer makes a webhook, gives it a new secret, and sees it once', async () => {
   const filter = { field: 'data.customer_id', operator: 'eq', values: ['maker'] };
   const url = await linkTo([], {
