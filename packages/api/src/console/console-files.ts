@@ -80,7 +80,7 @@ const RETURN_PATH = '/sign-in/:account_id';
  * As `packages/console/src/portal.tsx` has them. The path has the workspace and the link, which decide the origins that
  * may show it in a frame.
  */
-const PORTAL_PATHS = [
+export const PORTAL_PATHS = [
   '/portal/:workspace_id/:link_id',
   '/portal/:workspace_id/:link_id/webhooks/:webhook_id',
   '/portal/:workspace_id/:link_id/event-types',

@@ -38,7 +38,8 @@ export async function builtConsole(): Promise<string> {
   return buildConsole();
 }
 
-export async function startConsole() {
+/** @param more - settings of the fleet. */
+export async function startConsole(more: Readonly<Record<string, string>> = {}) {
   const mailDirectory = await mkdtemp(join(tmpdir(), 'sluice-mail-'));
   const [fleet, browser] = await Promise.all([
     builtConsole().then((directory) =>
@@ -49,6 +50,7 @@ export async function startConsole() {
         WEBHOOK_LISTED_FAILURE_WAIT_MS: '3600000',
         // The default: a page must do with it.
         API_RATE_LIMIT_PER_MINUTE: '500',
+        ...more,
       }),
     ),
     sharedBrowser(),
@@ -100,16 +102,19 @@ export async function startConsole() {
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
       return page;
     },
-    /** A new user of account 1 with its workspace. */
-    async insertUser(role: 'member' | 'account_admin'): Promise<{ email: string; userId: number }> {
+    /** A new user of an account of the demo, with its workspace, which has the same number. */
+    async insertUser(
+      role: 'member' | 'account_admin',
+      accountId: number = DEMO.accountId,
+    ): Promise<{ email: string; userId: number }> {
       const email = `${crypto.randomUUID()}@example.com`;
       const { rows } = await sql<{ userId: number }>`
         with made as (
           insert into users (account_id, email, first_name, last_name, role, status)
-          values (${DEMO.accountId}, ${email}, 'Ada', 'Lovelace', ${role}, 'active') returning user_id
+          values (${accountId}, ${email}, 'Ada', 'Lovelace', ${role}, 'active') returning user_id
         ), joined as (
           insert into memberships (account_id, user_id, environment_id)
-          select ${DEMO.accountId}, user_id, ${DEMO.environmentId} from made)
+          select ${accountId}, user_id, ${accountId} from made)
         select user_id as "userId" from made`.execute(fleet.database);
       return { email, userId: rows[0]!.userId };
     },
@@ -136,20 +141,28 @@ export async function startConsole() {
       await page.getByLabel('Code of six digits').fill(code);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     },
-    /** A page of a new user of the demo's account, who signed in by mail. */
-    async userPage(role: 'member' | 'account_admin'): Promise<{ page: Page; email: string }> {
-      const { email } = await this.insertUser(role);
+    /** A page of a new user of an account of the demo, who signed in by mail. */
+    async userPage(
+      role: 'member' | 'account_admin',
+      accountId: number = DEMO.accountId,
+    ): Promise<{ page: Page; email: string }> {
+      const { email } = await this.insertUser(role, accountId);
       const page = await this.newPage();
       await page.goto(fleet.api.url);
       await this.giveMailedCode(page, email);
       await page.getByRole('navigation', { name: 'Screens' }).waitFor();
       return { page, email };
     },
-    /** A call to the API with the demo's app key. */
-    async call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+    /** A call to the API, with the demo's app key unless it has another. */
+    async call<Answer>(
+      method: string,
+      path: string,
+      body?: object,
+      key: string = DEMO.appKey,
+    ): Promise<Answer> {
       const answer = await fetch(`${fleet.api.url}${path}`, {
         method,
-        headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         ...(body && { body: JSON.stringify(body) }),
       });
       const text = await answer.text();
@@ -176,17 +189,18 @@ export async function startConsole() {
       return stdout;
     },
     /** @returns the id of the import, which has ended. */
-    async importFile(name: string, csv: string): Promise<number> {
+    async importFile(name: string, csv: string, key: string = DEMO.appKey): Promise<number> {
       const body = new FormData();
       const fields = { name, type: 'event', identifier: 'id', data_to_process: 'all' };
       for (const [field, value] of Object.entries(fields)) body.set(field, value);
       body.set('file', new Blob([csv], { type: 'text/csv' }), name);
-      const headers = { authorization: `Bearer ${DEMO.appKey}` };
+      const headers = { authorization: `Bearer ${key}` };
       const answer = await fetch(`${fleet.api.url}/v1/imports`, { method: 'POST', headers, body });
       const made = (await answer.json()) as { readonly import: { readonly id: number } };
       const { id } = made.import;
       await vi.waitFor(async () => {
-        const now = await this.call<{ import: { state: string } }>('GET', `/v1/imports/${id}`);
+        const path = `/v1/imports/${id}`;
+        const now = await this.call<{ import: { state: string } }>('GET', path, undefined, key);
         expect(now.import.state).toBe('imported');
       }, WAIT);
       return id;
@@ -203,12 +217,17 @@ export async function startConsole() {
       });
       expect(answer.status, await answer.text()).toBe(200);
     },
-    /** A call to intake with the demo's write key. */
-    async send(path: string, body: object, isStrict = true): Promise<number> {
+    /** A call to intake, with the demo's write key unless it has another. */
+    async send(
+      path: string,
+      body: object,
+      isStrict = true,
+      key: string = DEMO.writeKey,
+    ): Promise<number> {
       const answer = await fetch(`${fleet.intake.url}${path}`, {
         method: 'POST',
         headers: {
-          authorization: `Basic ${btoa(`${DEMO.writeKey}:`)}`,
+          authorization: `Basic ${btoa(`${key}:`)}`,
           'content-type': 'application/json',
           ...(isStrict && { 'x-strict-mode': '1' }),
         },
