@@ -35,7 +35,7 @@ export function createIntakeClient(options) {
     baseUrl: withoutSlash(url),
     ...(fetch && { fetch }),
     headers: {
-      Authorization: `Basic ${btoa(credentials)}`,
+      Authorization: `Basic ${base64(credentials)}`,
       ...(options.isStrict && { 'X-Strict-Mode': '1' }),
     },
   });
@@ -80,6 +80,13 @@ export async function resultOf(call) {
 const newKey = () =>
   globalThis.crypto?.randomUUID?.() ??
   Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join('-');
+
+/**
+ * Of UTF-8: `btoa` alone refuses a wrong key with other letters, which intake answers with 401.
+ *
+ * @param {string} text
+ */
+const base64 = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 
 /** @param {string} url */
 const withoutSlash = (url) => url.replace(/\/+$/, '');

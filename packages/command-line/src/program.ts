@@ -25,7 +25,7 @@ import { addStatusCommand } from './commands/status-command.ts';
 import { addMoveCommands } from './moving/move-commands.ts';
 import { addWebhookCommands } from './webhooks/webhook-commands.ts';
 import type { Context } from './commands/context.ts';
-import { createApiClient, type ApiClientOptions } from './connection/api-client.ts';
+import { connectApi, type ApiClientOptions } from './connection/api-client.ts';
 import {
   addressesOf,
   createBareProgram,
@@ -79,7 +79,7 @@ export function createProgram(deps: ProgramDependencies): Command {
   const api = () => apiWith(options().key, { keyAdvice: APP_KEY_ADVICE });
   const accountApi = () => apiWith(options().token, ACCOUNT_ADVICE);
   const closingApi = () =>
-    createApiClient({
+    connectApi({
       url: options().apiUrl,
       key: options().key,
       keyAdvice: APP_KEY_ADVICE,
@@ -96,7 +96,7 @@ export function createProgram(deps: ProgramDependencies): Command {
     program,
     terminal,
     api: accountApi,
-    path: (rest) => `/v1/accounts/${options().account}${rest}`,
+    ofAccount: () => ({ account_id: options().account }),
   };
   const calls = { program, terminal, api, accountApi, apiUrl: () => options().apiUrl };
 
@@ -153,7 +153,7 @@ function apiClients(
       });
   };
   return (key: string | undefined, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
-    createApiClient({ url: options().apiUrl, key, ...advice, signal: deps.signal, onWait });
+    connectApi({ url: options().apiUrl, key, ...advice, signal: deps.signal, onWait });
 }
 
 /** A clock, and a pause that the signal ends early. */

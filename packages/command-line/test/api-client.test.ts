@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/connection/api-client.ts';
+import { resultOf } from '@sluice/client';
+import { callAny } from '../src/commands/api-commands.ts';
+import { connectApi } from '../src/connection/api-client.ts';
+
+const IMPORT = { params: { path: { import_id: 1 } } };
 
 test.each([
   ['no JSON', '<html></html>', /is not the API; is --api-url/],
@@ -18,13 +22,13 @@ test.each([
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const api = createApiClient({
+  const api = connectApi({
     url,
     key: 'key',
     keyAdvice: '',
     signal: new AbortController().signal,
   });
-  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toMatchObject({
     code: 'COMMAND_NOT_REACHED',
     message: expect.stringMatching(message),
   });
@@ -50,8 +54,10 @@ test.each(['head', 'body'])(
       setImmediate(() => stopping.abort());
     });
     const { signal } = stopping;
-    const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
-    await expect(api.request('POST', '/v1/anything')).rejects.toMatchObject({
+    const api = connectApi({ url, key: 'key', keyAdvice: '', signal });
+    await expect(
+      resultOf(api.POST('/v1/imports/{import_id}/cancel', IMPORT)),
+    ).rejects.toMatchObject({
       code: 'COMMAND_FAILED',
       message: expect.stringMatching(/^stopped before .*; check whether it was done/),
     });
@@ -60,13 +66,13 @@ test.each(['head', 'body'])(
 
 test('a key that does not fit in a header is reported as a malformed key', async () => {
   const { signal } = new AbortController();
-  const api = createApiClient({
+  const api = connectApi({
     url: 'http://127.0.0.1:1',
     key: 'a\nb',
     keyAdvice: 'set it',
     signal,
   });
-  await expect(api.request('GET', '/')).rejects.toMatchObject({
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toMatchObject({
     message: 'the key does not have the form of a key; set it',
   });
 });
@@ -82,18 +88,18 @@ test('the path of a proxy is kept, and each error is shown once', async () => {
       .end(JSON.stringify({ message, errors: [{ field: 'limit', message }, more] }));
   });
   const { signal } = new AbortController();
-  const api = createApiClient({ url: `${origin}/sluice`, key: 'key', keyAdvice: '', signal });
-  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+  const api = connectApi({ url: `${origin}/sluice`, key: 'key', keyAdvice: '', signal });
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toMatchObject({
     message: 'limit must be at most 1000\n  code must be text',
   });
-  expect(paths).toEqual(['/sluice/v1/anything']);
+  expect(paths).toEqual(['/sluice/v1/workspaces']);
 });
 
 test('a proxy whose API is away is reported with its status', async () => {
   const url = await serve((_, response) => response.writeHead(502).end('<html>Bad Gateway</html>'));
   const { signal } = new AbortController();
-  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
-  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+  const api = connectApi({ url, key: 'key', keyAdvice: '', signal });
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toMatchObject({
     message: expect.stringMatching(
       /^the server at http:.* answers 502, but not as the API does; is/,
     ),
@@ -107,10 +113,14 @@ test('intake in place of the API is reported with --api-url, and a missing objec
     response.writeHead(404).end(JSON.stringify({ message: messages.shift() })),
   );
   const { signal } = new AbortController();
-  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  const api = connectApi({ url, key: 'key', keyAdvice: '', signal });
   for (let count = 0; count < 2; count++)
-    await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; check that --api-url/);
-  await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
+    await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toThrow(
+      /has no such path; check that --api-url/,
+    );
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toThrow(
+    /^the reporting webhook was not found$/,
+  );
 });
 
 /** A second try of a finished call makes a second key, or sends a day of deliveries twice. */
@@ -131,9 +141,11 @@ test.each([
       setImmediate(() => request.socket.destroy());
     });
     const { signal } = new AbortController();
-    const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
-    await expect(api.request('POST', '/v1/anything')).rejects.toThrow(message);
-    await expect(api.request('GET', '/v1/anything')).rejects.not.toThrow(/was done/);
+    const api = connectApi({ url, key: 'key', keyAdvice: '', signal });
+    await expect(resultOf(api.POST('/v1/imports/{import_id}/cancel', IMPORT))).rejects.toThrow(
+      message,
+    );
+    await expect(resultOf(api.GET('/v1/workspaces'))).rejects.not.toThrow(/was done/);
   },
 );
 
@@ -141,10 +153,14 @@ test('the error for an unreachable API has the cause of the connection, such as 
   const { signal } = new AbortController();
   const url = await serve((_, response) => response.end());
   const options = { key: 'key', keyAdvice: '', signal };
-  const encrypted = createApiClient({ ...options, url: url.replace('http:', 'https:') });
-  await expect(encrypted.request('GET', '/')).rejects.toThrow(/be reached \(.*SSL.*\); is it/);
-  const nobody = createApiClient({ ...options, url: 'http://127.0.0.1:1' });
-  await expect(nobody.request('GET', '/')).rejects.toThrow(/\(.*(REFUSED|bad port).*\); is it/);
+  const encrypted = connectApi({ ...options, url: url.replace('http:', 'https:') });
+  await expect(resultOf(encrypted.GET('/v1/workspaces'))).rejects.toThrow(
+    /be reached \(.*SSL.*\); is it/,
+  );
+  const nobody = connectApi({ ...options, url: 'http://127.0.0.1:1' });
+  await expect(resultOf(nobody.GET('/v1/workspaces'))).rejects.toThrow(
+    /\(.*(REFUSED|bad port).*\); is it/,
+  );
 });
 
 test('the client reports the time of a wait for an answer after two seconds', async () => {
@@ -152,10 +168,10 @@ test('the client reports the time of a wait for an answer after two seconds', as
   let isSlowAsked = false;
   const told = Promise.withResolvers<void>();
   const url = await serve((request, response) => {
-    if (request.url === '/v1/quick') return void response.end('{}');
+    if (request.url === '/v1/workspaces') return void response.end('{}');
     void told.promise.then(() => response.end('{}'));
   });
-  const api = createApiClient({
+  const api = connectApi({
     url,
     key: 'key',
     keyAdvice: '',
@@ -169,12 +185,12 @@ test('the client reports the time of a wait for an answer after two seconds', as
   for (let tries = 1; ; tries++) {
     waits.length = 0;
     const startedAtMs = performance.now();
-    await api.request('GET', '/v1/quick');
+    await resultOf(api.GET('/v1/workspaces'));
     if (performance.now() - startedAtMs < 2_000 || tries === 3) break;
   }
   expect(waits).toEqual([]);
   isSlowAsked = true;
-  await api.request('POST', '/v1/slow');
+  await resultOf(api.POST('/v1/imports/{import_id}/cancel', IMPORT));
   expect(waits.at(-1)).toBeUndefined();
   expect(waits[0]).toBeGreaterThanOrEqual(2_000);
   expect(waits[1]).toBeGreaterThan(waits[0] as number);
@@ -185,15 +201,18 @@ test('an answer that is no JSON is a text if any answer is asked for', async () 
     '/csv': ['text/csv; charset=utf-8', 'id,name\r\n1,"a\u001b"\r\n'],
     '/json': ['application/json; charset=utf-8', '{"a":1}'],
     '/none': [undefined, ''],
+    '/v1/workspaces': ['text/csv', 'id,name\r\n'],
   } as const;
   const url = await serve((request, response) => {
     const [type, body] = answers[request.url as keyof typeof answers];
     response.writeHead(200, type === undefined ? {} : { 'content-type': type }).end(body);
   });
   const { signal } = new AbortController();
-  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
-  expect(await api.requestAny('GET', '/csv')).toBe(answers['/csv'][1]);
-  expect(await api.requestAny('GET', '/json')).toEqual({ a: 1 });
-  expect(await api.requestAny('GET', '/none')).toEqual({});
-  await expect(api.request('GET', '/csv')).rejects.toMatchObject({ code: 'COMMAND_NOT_REACHED' });
+  const api = connectApi({ url, key: 'key', keyAdvice: '', signal });
+  expect(await callAny(api, 'GET', '/csv')).toBe(answers['/csv'][1]);
+  expect(await callAny(api, 'GET', '/json')).toEqual({ a: 1 });
+  expect(await callAny(api, 'GET', '/none')).toEqual({});
+  await expect(resultOf(api.GET('/v1/workspaces'))).rejects.toMatchObject({
+    code: 'COMMAND_NOT_REACHED',
+  });
 });

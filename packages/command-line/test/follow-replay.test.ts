@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { followReplay } from '../src/webhooks/replay-commands.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
-const replay = (delivered: number, state = 'running') => ({
+const replay = (delivered: number, state: 'running' | 'done' = 'running') => ({
   id: 7,
   state,
   failing: false,
@@ -12,13 +12,13 @@ const replay = (delivered: number, state = 'running') => ({
   abandoned: 1,
 });
 
-function follow(states: readonly object[][], stopAfter = Infinity) {
+function follow(states: readonly ReturnType<typeof replay>[][], stopAfter = Infinity) {
   const shown: object[] = [];
   const stopping = new AbortController();
   let asked = 0;
   const followed = followReplay(
     {
-      list: async () => states[Math.min(asked++, states.length - 1)],
+      list: async () => states[Math.min(asked++, states.length - 1)] ?? [],
       terminal: collectingTerminal('table', {
         progress: (_, counted) => void shown.push(counted),
       }),

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/connection/api-client.ts';
+import { connectApi } from '../src/connection/api-client.ts';
 import { readEvents, tail } from '../src/live/tail.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
@@ -60,7 +60,7 @@ test('a tail that ends is opened again at once, one that broke off or was short 
   const pausedAfter: number[] = [];
   const ending = tail(
     {
-      api: createApiClient({
+      api: connectApi({
         url,
         key: 'key',
         keyAdvice: '',
@@ -112,7 +112,7 @@ test('a tail outlasts an API that is away behind its proxy or cannot hear the ot
   const { signal } = new AbortController();
   const ending = tail(
     {
-      api: createApiClient({ url, key: 'key', keyAdvice: 'take another', signal }),
+      api: connectApi({ url, key: 'key', keyAdvice: 'take another', signal }),
       terminal,
       now: () => 0,
       pause: () => Promise.resolve(),

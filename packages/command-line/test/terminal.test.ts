@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createApiClient } from '../src/connection/api-client.ts';
+import { connectApi } from '../src/connection/api-client.ts';
 import { listen } from '../src/live/listen.ts';
 import { tail } from '../src/live/tail.ts';
 import { writeFields, writeRows } from '../src/output/result.ts';
@@ -80,7 +80,7 @@ test('tail: one event is one line, with any name', async () => {
     const stopping = new AbortController();
     await tail(
       {
-        api: createApiClient({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
+        api: connectApi({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
         terminal,
         now: () => 0,
         pause: async () => stopping.abort(),

@@ -6,11 +6,13 @@ const AT_MS = 1_795_628_230_785;
 
 test('each step shows its time after the first step, in the order of time, and waiting deliveries are last', () => {
   const attempt = {
-    ...{ attempt: 1, started_at_ms: AT_MS + 108, duration_ms: 24, outcome: 'retrying' },
+    ...{ attempt: 1, started_at_ms: AT_MS + 108, duration_ms: 24 },
+    outcome: 'retrying' as const,
     ...{ status: null, failure: 'timeout', failure_message: 'no answer\u001B[2J' },
   };
   const delivery = {
-    ...{ webhook_id: 1, sequence: 3, event_type: 'event', state: 'retrying' },
+    ...{ webhook_id: 1, sequence: 3, event_id: 'm1', event_type: 'event', resend_of: null },
+    ...({ state: 'retrying', origin: 'event' } as const),
     logged_at_ms: AT_MS + 50,
     attempts: [attempt, { ...attempt, attempt: 2, started_at_ms: AT_MS + 45_000, status: 200 }],
   };
@@ -19,7 +21,10 @@ test('each step shows its time after the first step, in the order of time, and w
     caused_by_event_id: null,
     received: { at_ms: AT_MS, source: 'pipelines.track' },
     envelope: { id: 'E1', made_at_ms: AT_MS, operations: 2, processed_at_ms: AT_MS + 49 },
-    event: { kind: 'event', name: 'Order Completed', svc_id: 'a3', anonymous_id: null },
+    event: {
+      ...{ kind: 'event', name: 'Order Completed', svc_id: 'a3', anonymous_id: null },
+      ...{ occurred_at_ms: AT_MS, processed_at_ms: AT_MS + 49 },
+    },
     deliveries: [
       delivery,
       { ...delivery, webhook_id: 2, sequence: 1, state: 'pending', attempts: [] },

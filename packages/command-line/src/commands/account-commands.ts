@@ -1,10 +1,11 @@
 /** `sluice audit …` and `sluice billing …`: changes in an account, and its next charges. */
-import { Option, type Command } from 'commander';
+import { type ApiClient, resultOf } from '@sluice/client';
 import { moneyText, type Money } from '@sluice/console/sentences/money-text';
-import { ACTOR_TYPES, actorText, type AuditEntry } from '@sluice/console/sentences/audit-text';
-import type { ApiClient } from '../connection/api-client.ts';
+import { ACTOR_TYPES, actorText } from '@sluice/console/sentences/audit-text';
+import { Option, type Command } from 'commander';
 import { positiveInteger } from '../input/arguments.ts';
-import { writeFields, writeRows, type Row } from '../output/result.ts';
+import { givenMembers } from '../input/given-members.ts';
+import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 export interface AccountContext {
@@ -12,45 +13,45 @@ export interface AccountContext {
   readonly terminal: () => Terminal;
   /** The API, called with `--token`. */
   readonly api: () => ApiClient;
-  /** Path below the account of `--account`, with `rest` at its end. */
-  readonly path: (rest: string) => string;
+  /** `--account`, as a parameter of a path. */
+  readonly ofAccount: () => { readonly account_id: number };
 }
+
+const ACTIONS = ['created', 'updated', 'deleted'] as const;
 
 interface AuditOptions {
   readonly limit: number;
-  readonly actor?: string;
+  readonly actor?: keyof typeof ACTOR_TYPES;
   readonly credential?: number;
   readonly session?: number;
-  readonly action?: string;
+  readonly action?: (typeof ACTIONS)[number];
   readonly objectType?: string;
 }
 
-export function addAuditCommands({ program, terminal, api, path }: AccountContext): void {
+export function addAuditCommands({ program, terminal, api, ofAccount }: AccountContext): void {
   const audit = program.command('audit').description('changes in an account, with their actors');
   audit
     .command('list')
     .addOption(new Option('--actor <type>', 'only by these').choices(Object.keys(ACTOR_TYPES)))
     .option('--credential <id>', 'only by this key', positiveInteger)
     .option('--session <id>', 'only in this session of the console', positiveInteger)
-    .addOption(
-      new Option('--action <action>', 'only these').choices(['created', 'updated', 'deleted']),
-    )
+    .addOption(new Option('--action <action>', 'only these').choices(ACTIONS))
     .option('--object-type <type>', 'only of these, like reporting_webhook')
     .option('--limit <count>', 'rows, at most 100', positiveInteger, 20)
     .description('newest first')
     .action(async ({ limit, actor, credential, session, action, objectType }: AuditOptions) => {
-      const query = new URLSearchParams({ limit: String(limit) });
-      if (actor !== undefined) query.set('actor_type', actor);
-      if (credential !== undefined) query.set('credential_id', String(credential));
-      if (session !== undefined) query.set('session_id', String(session));
-      if (action !== undefined) query.set('action', action);
-      if (objectType !== undefined) query.set('object_type', objectType);
-      const { audit_logs: found } = await api().request(
-        'GET',
-        path(`/audit_logs?${query.toString()}`),
+      const query = givenMembers({
+        limit,
+        actor_type: actor,
+        credential_id: credential,
+        session_id: session,
+        action,
+        object_type: objectType,
+      });
+      const { audit_logs: entries } = await resultOf(
+        api().GET('/v1/accounts/{account_id}/audit_logs', { params: { path: ofAccount(), query } }),
       );
       const output = terminal();
-      const entries = found as unknown as AuditEntry[];
       writeRows(
         output,
         isDocument(output)
@@ -69,12 +70,16 @@ export function addAuditCommands({ program, terminal, api, path }: AccountContex
     .argument('<id>', 'of the entry', positiveInteger)
     .description('one entry, with each value before and after')
     .action(async (id: number) => {
-      const { audit_log: entry } = await api().request('GET', path(`/audit_log/${id}`));
-      writeFields(terminal(), entry as object);
+      const { audit_log: entry } = await resultOf(
+        api().GET('/v1/accounts/{account_id}/audit_log/{audit_log_id}', {
+          params: { path: { ...ofAccount(), audit_log_id: id } },
+        }),
+      );
+      writeFields(terminal(), entry);
     });
 }
 
-export function addBillingCommands({ program, terminal, api, path }: AccountContext): void {
+export function addBillingCommands({ program, terminal, api, ofAccount }: AccountContext): void {
   const billing = program
     .command('billing')
     .description('plan, usage, credits and purchases of an account');
@@ -83,8 +88,14 @@ export function addBillingCommands({ program, terminal, api, path }: AccountCont
     .description('plan, next invoice and usage')
     .action(async () => {
       const [{ billing: info }, { profile }] = await Promise.all([
-        api().request('GET', path('/billing/info')),
-        api().request('GET', path('/billing/usage_profile')),
+        resultOf(
+          api().GET('/v1/accounts/{account_id}/billing/info', { params: { path: ofAccount() } }),
+        ),
+        resultOf(
+          api().GET('/v1/accounts/{account_id}/billing/usage_profile', {
+            params: { path: ofAccount() },
+          }),
+        ),
       ]);
       const output = terminal();
       const shown = { billing: info, usage: profile };
@@ -94,23 +105,26 @@ export function addBillingCommands({ program, terminal, api, path }: AccountCont
     .command('credits')
     .description('remaining credits with their expiry')
     .action(async () => {
-      const { balances } = await api().request('GET', path('/billing/credits/balance'));
-      writeRows(
-        terminal(),
-        balances as Row[],
-        ['credit_type', 'total_available', 'pools'],
-        'no credits',
+      const { balances } = await resultOf(
+        api().GET('/v1/accounts/{account_id}/billing/credits/balance', {
+          params: { path: ofAccount() },
+        }),
       );
+      writeRows(terminal(), balances, ['credit_type', 'total_available', 'pools'], 'no credits');
     });
   billing
     .command('purchases')
     .option('--limit <count>', 'rows, at most 100', positiveInteger, 20)
     .description('newest first, with how each stands')
     .action(async ({ limit }: { limit: number }) => {
-      const { runs } = await api().request('GET', path(`/billing/runs?limit=${limit}`));
+      const { runs } = await resultOf(
+        api().GET('/v1/accounts/{account_id}/billing/runs', {
+          params: { path: ofAccount(), query: { limit } },
+        }),
+      );
       writeRows(
         terminal(),
-        runs as Row[],
+        runs,
         ['run_id', 'kind', 'status', 'created_at', 'reason'],
         'no purchase yet',
       );
@@ -120,10 +134,10 @@ export function addBillingCommands({ program, terminal, api, path }: AccountCont
     .argument('<run-id>', 'of the purchase')
     .description('one purchase with its steps')
     .action(async (runId: string) => {
-      writeFields(
-        terminal(),
-        await api().request('GET', path(`/billing/runs/${encodeURIComponent(runId)}`)),
-      );
+      const purchase = api().GET('/v1/accounts/{account_id}/billing/runs/{run_id}', {
+        params: { path: { ...ofAccount(), run_id: runId } },
+      });
+      writeFields(terminal(), await resultOf(purchase));
     });
 }
 

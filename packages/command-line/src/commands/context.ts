@@ -1,6 +1,6 @@
 /** Common parts of the commands. Options are known only once the program has read its words. */
+import type { ApiClient } from '@sluice/client';
 import type { Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import type { ProgramOptions } from '../connection/program-options.ts';
 import type { Terminal } from '../output/terminal.ts';
 

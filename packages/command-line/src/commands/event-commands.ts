@@ -1,11 +1,12 @@
 /** `sluice events …` and `sluice issues`: the way of a call, and its faults. */
+import { type ApiClient, resultOf } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { eventId, positiveInteger } from '../input/arguments.ts';
+import { givenMembers } from '../input/given-members.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { traceLines, type Trace } from './trace-lines.ts';
+import { traceLines } from './trace-lines.ts';
 
 const NOT_FOUND = 'the event was not found';
 /** Possible meanings; the API cannot distinguish them. */
@@ -16,11 +17,13 @@ const WHY_NOT_FOUND =
   '  it is older than the events that are kept\n' +
   '  it is an identify or a group call, which has no id (sluice people show ID shows its person)';
 
+const SEVERITIES = ['error', 'warning'] as const;
+
 interface IssueOptions {
   readonly limit: number;
   readonly code?: string;
   readonly source?: string;
-  readonly severity?: string;
+  readonly severity?: (typeof SEVERITIES)[number];
 }
 
 export function addEventCommands(
@@ -36,24 +39,26 @@ export function addEventCommands(
       'shows the path of one event: received, commit batch, processed, deliveries, attempts',
     )
     .action(async (id: string) => {
-      const { trace } = await api()
-        .request('GET', `/v1/events/${encodeURIComponent(id)}/trace`)
-        .catch((error: unknown) => {
-          throw error instanceof AppError && error.message === NOT_FOUND
-            ? new AppError(error.code, WHY_NOT_FOUND)
-            : error;
-        });
+      const { trace } = await resultOf(
+        api().GET('/v1/events/{event_id}/trace', { params: { path: { event_id: id } } }),
+      ).catch((error: unknown) => {
+        throw error instanceof AppError && error.message === NOT_FOUND
+          ? new AppError(error.code, WHY_NOT_FOUND)
+          : error;
+      });
       const output = terminal();
-      if (output.format !== 'table') writeFields(output, trace as object);
-      else for (const line of traceLines(trace as unknown as Trace)) output.line(line);
+      if (output.format !== 'table') writeFields(output, trace);
+      else for (const line of traceLines(trace)) output.line(line);
     });
   events
     .command('show')
     .argument('<event-id>', "the sender's messageId", eventId)
     .description('shows one event with its body')
     .action(async (id: string) => {
-      const { event } = await api().request('GET', `/v1/events/${encodeURIComponent(id)}`);
-      writeFields(terminal(), event as object);
+      const { event } = await resultOf(
+        api().GET('/v1/events/{event_id}', { params: { path: { event_id: id } } }),
+      );
+      writeFields(terminal(), event);
     });
 
   program
@@ -62,22 +67,20 @@ export function addEventCommands(
     .option('--code <code>', 'only issues of this code')
     .option('--source <call>', 'only issues of this call, for example pipelines.track')
     .addOption(
-      new Option('--severity <severity>', 'only refused input, or only corrected input').choices([
-        'error',
-        'warning',
-      ]),
+      new Option('--severity <severity>', 'only refused input, or only corrected input').choices(
+        SEVERITIES,
+      ),
     )
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .action(async ({ limit, ...filters }: IssueOptions) => {
-      const query = new URLSearchParams({ limit: String(limit), ...filters });
-      const { ingestion_issues: issues } = await api().request(
-        'GET',
-        `/v1/ingestion_issues?${query.toString()}`,
+      const query = { limit, ...givenMembers(filters) };
+      const { ingestion_issues: issues } = await resultOf(
+        api().GET('/v1/ingestion_issues', { params: { query } }),
       );
       const asked = Object.entries(filters).map(([name, value]) => `${name} ${value}`);
       writeRows(
         terminal(),
-        issues as Record<string, unknown>[],
+        issues,
         ['day', 'count', 'severity', 'code', 'source', 'field', 'message'],
         `no issue${asked.length === 0 ? '' : ` of ${asked.join(', ')}`} is kept`,
       );

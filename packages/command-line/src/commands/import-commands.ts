@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { notEmpty, positiveInteger } from '../input/arguments.ts';
-import { writeFields, writeRows, type Row } from '../output/result.ts';
+import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 interface ImportContext {
@@ -22,16 +22,13 @@ interface ImportContext {
   };
 }
 
-interface Import {
-  readonly id: number;
-  readonly state: string;
-  readonly percent: number;
-  readonly rows_read: number;
-  readonly rows_failed: number;
-}
+type Import = Pick<
+  components['schemas']['Import'],
+  'id' | 'state' | 'percent' | 'rows_read' | 'rows_failed'
+>;
 
 const POLL_INTERVAL_MS = 500;
-const ENDED: ReadonlySet<string> = new Set(['imported', 'failed', 'canceled']);
+const ENDED: ReadonlySet<Import['state']> = new Set(['imported', 'failed', 'canceled']);
 
 export function addImportCommands(context: ImportContext): void {
   const { program, api, terminal } = context;
@@ -43,10 +40,10 @@ export function addImportCommands(context: ImportContext): void {
     .command('list')
     .description('newest first, and how far each is')
     .action(async () => {
-      const { imports: found } = await api().request('GET', '/v1/imports');
+      const { imports: found } = await resultOf(api().GET('/v1/imports'));
       writeRows(
         terminal(),
-        found as Row[],
+        found,
         ['id', 'name', 'state', 'percent', 'rows_imported', 'rows_failed', 'created_at'],
         'no import yet; imports create FILE begins one',
       );
@@ -58,7 +55,8 @@ export function addImportCommands(context: ImportContext): void {
     .description('one import and how far it is; with --watch it exits 1 if rows failed')
     .action(async (id: number, { watch }: { watch?: true }) => {
       if (watch) return watchToEnd(id, context);
-      writeFields(terminal(), await api().request('GET', `/v1/imports/${id}`));
+      const params = { path: { import_id: id } };
+      writeFields(terminal(), await resultOf(api().GET('/v1/imports/{import_id}', { params })));
       return undefined;
     });
   imports
@@ -66,7 +64,11 @@ export function addImportCommands(context: ImportContext): void {
     .argument('<id>', 'of the import', positiveInteger)
     .description('ends an import; imported rows stay')
     .action(async (id: number) => {
-      writeFields(terminal(), await api().request('POST', `/v1/imports/${id}/cancel`));
+      const params = { path: { import_id: id } };
+      writeFields(
+        terminal(),
+        await resultOf(api().POST('/v1/imports/{import_id}/cancel', { params })),
+      );
     });
 }
 
@@ -152,9 +154,17 @@ async function sendFile(
     }
     yield Buffer.from(`\r\n--${boundary}--\r\n`);
   }
-  const type = `multipart/form-data; boundary=${boundary}`;
-  const { import: begun } = await api.upload('/v1/imports', type, form());
-  return begun as unknown as Import;
+  const { import: begun } = await resultOf(
+    api.POST('/v1/imports', {
+      headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+      // The types have the body of JSON. The file is streamed from the disk, so it goes as it is.
+      body: ReadableStream.from(form()) as never,
+      bodySerializer: (stream) => stream,
+      // Node's `fetch` asks for it if a body is a stream.
+      duplex: 'half',
+    }),
+  );
+  return begun;
 }
 
 /** @returns the import at its end, or as it was when the signal came. */
@@ -165,8 +175,9 @@ async function follow(
   { pause, signal }: ImportContext['deps'],
 ): Promise<Import> {
   for (;;) {
-    const { import: read } = await api.request('GET', `/v1/imports/${id}`);
-    const found = read as unknown as Import;
+    const { import: found } = await resultOf(
+      api.GET('/v1/imports/{import_id}', { params: { path: { import_id: id } } }),
+    );
     output.progress(
       `import ${id}: ${found.percent} %, ${found.rows_read} rows read, ${found.state}`,
       {

@@ -1,4 +1,5 @@
 /** The words of `sluice tail`, `send` and `listen`. */
+import type { components } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import { Option } from 'commander';
 import {
@@ -99,7 +100,8 @@ interface ListenCommandOptions {
   readonly secret?: string;
   readonly status: number;
   readonly forwardTo?: string;
-  readonly event: readonly string[];
+  /** The API names the types to a user who gives another one. */
+  readonly event: components['schemas']['NewReportingWebhookInput']['events'];
   readonly pretty?: true;
 }
 

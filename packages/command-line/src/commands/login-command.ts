@@ -4,10 +4,10 @@
  * revokes the keys that a user let the program have, and removes the name.
  */
 import { text } from 'node:stream/consumers';
+import { type ApiClient, resultOf } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { endLogin, loginByCode } from '../connection/device-login.ts';
 import {
   DEFAULT_PROFILE,
@@ -64,10 +64,11 @@ export function addLoginCommand(context: LoginContext): void {
         );
       const api = context.apiWith(secret);
       const account = context.account();
-      const opened = await api.request(
-        'GET',
-        withToken ? `/v1/accounts/${account}` : '/v1/workspaces',
-      );
+      const opened = withToken
+        ? await resultOf(
+            api.GET('/v1/accounts/{account_id}', { params: { path: { account_id: account } } }),
+          )
+        : await resultOf(api.GET('/v1/workspaces'));
       keep(context, name, {
         ...workerUrls,
         ...(withToken ? { token: secret, account } : { key: secret }),

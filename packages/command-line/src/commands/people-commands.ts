@@ -1,12 +1,24 @@
 /** `sluice people …` and `sluice objects …`: a person in the workspace, and the objects of people. */
+import { type ApiClient, resultOf } from '@sluice/client';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { notEmpty, positiveInteger } from '../input/arguments.ts';
-import { writeFields, writeRows, type Row } from '../output/result.ts';
+import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 const ID_TYPES = ['id', 'email', 'svc_id'] as const;
 const PERSON_PARTS = ['attributes', 'activities', 'relationships'] as const;
+const OBJECT_PARTS = ['attributes', 'relationships'] as const;
+/** Columns of relationships. */
+const RELATED = ['object_type_id', 'identifiers'];
+
+interface PersonOptions {
+  readonly by: (typeof ID_TYPES)[number];
+  readonly part: (typeof PERSON_PARTS)[number];
+}
+
+interface ObjectOptions {
+  readonly part: (typeof OBJECT_PARTS)[number];
+}
 
 export function addPeopleCommands(
   program: Command,
@@ -22,11 +34,12 @@ export function addPeopleCommands(
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .description('people that match; without a query the newest people')
     .action(async (query: string | undefined, { limit }: { limit: number }) => {
-      const asked = new URLSearchParams({ query: query ?? '', limit: String(limit) });
-      const { results } = await api().request('GET', `/v1/customers?${asked.toString()}`);
+      const { results } = await resultOf(
+        api().GET('/v1/customers', { params: { query: { query: query ?? '', limit } } }),
+      );
       writeRows(
         terminal(),
-        results as Row[],
+        results,
         ['id', 'email', 'svc_id'],
         query === undefined
           ? 'no person yet'
@@ -41,12 +54,29 @@ export function addPeopleCommands(
       new Option('--part <part>', 'shown part').choices(PERSON_PARTS).default('attributes'),
     )
     .description('attributes and devices, or activities, or relationships')
-    .action(async (identifier: string, { by, part }: { by: string; part: string }) => {
-      const answer = await api().request(
-        'GET',
-        `/v1/customers/${encodeURIComponent(identifier)}/${part}?id_type=${by}`,
-      );
-      writeAnswer(terminal(), answer, part, `no ${part} of ${identifier} are kept`);
+    .action(async (identifier: string, { by, part }: PersonOptions) => {
+      const params = { path: { identifier }, query: { id_type: by } };
+      const none = `no ${part} of ${identifier} are kept`;
+      switch (part) {
+        case 'attributes': {
+          const { customer } = await resultOf(
+            api().GET('/v1/customers/{identifier}/attributes', { params }),
+          );
+          return writeFields(terminal(), customer);
+        }
+        case 'activities': {
+          const { activities } = await resultOf(
+            api().GET('/v1/customers/{identifier}/activities', { params }),
+          );
+          return writeRows(terminal(), activities, ['timestamp', 'type', 'name', 'data'], none);
+        }
+        case 'relationships': {
+          const { svc_relationships: found } = await resultOf(
+            api().GET('/v1/customers/{identifier}/relationships', { params }),
+          );
+          return writeRows(terminal(), found, RELATED, none);
+        }
+      }
     });
 
   const objects = program.command('objects').description('objects, to which people belong');
@@ -54,13 +84,8 @@ export function addPeopleCommands(
     .command('types')
     .description('the types of object that there are')
     .action(async () => {
-      const { types } = await api().request('GET', '/v1/object_types');
-      writeRows(
-        terminal(),
-        types as Row[],
-        ['id', 'object_type_id', 'name'],
-        'no type of object yet',
-      );
+      const { types } = await resultOf(api().GET('/v1/object_types'));
+      writeRows(terminal(), types, ['id', 'object_type_id', 'name'], 'no type of object yet');
     });
   objects
     .command('list')
@@ -68,13 +93,16 @@ export function addPeopleCommands(
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .description('in the order of their ids')
     .action(async (type: number, { limit }: { limit: number }) => {
-      const { identifiers } = await api().request('POST', `/v1/objects?limit=${limit}`, {
-        object_type_id: type,
-        filter: { object_attribute: { field: 'object_id', operator: 'exists' } },
-      });
+      const filter = { object_attribute: { field: 'object_id', operator: 'exists' } };
+      const { identifiers } = await resultOf(
+        api().POST('/v1/objects', {
+          params: { query: { limit } },
+          body: { object_type_id: type, filter },
+        }),
+      );
       writeRows(
         terminal(),
-        identifiers as Row[],
+        identifiers,
         ['object_type_id', 'object_id', 'svc_object_id'],
         `no object of type ${type}`,
       );
@@ -84,31 +112,20 @@ export function addPeopleCommands(
     .argument('<type>', 'of the object, a number', positiveInteger)
     .argument('<id>', 'of the object', notEmpty)
     .addOption(
-      new Option('--part <part>', 'shown part')
-        .choices(['attributes', 'relationships'])
-        .default('attributes'),
+      new Option('--part <part>', 'shown part').choices(OBJECT_PARTS).default('attributes'),
     )
     .description('attributes, or the people that it is related to')
-    .action(async (type: number, id: string, { part }: { part: string }) => {
-      const answer = await api().request(
-        'GET',
-        `/v1/objects/${type}/${encodeURIComponent(id)}/${part}`,
+    .action(async (type: number, id: string, { part }: ObjectOptions) => {
+      const params = { path: { object_type_id: type, object_id: id } };
+      if (part === 'attributes') {
+        const { object } = await resultOf(
+          api().GET('/v1/objects/{object_type_id}/{object_id}/attributes', { params }),
+        );
+        return writeFields(terminal(), object);
+      }
+      const { svc_relationships: found } = await resultOf(
+        api().GET('/v1/objects/{object_type_id}/{object_id}/relationships', { params }),
       );
-      writeAnswer(terminal(), answer, part, `no person is related to ${id}`);
+      return writeRows(terminal(), found, RELATED, `no person is related to ${id}`);
     });
-}
-
-/** Attributes are of one; activities and relationships are rows. */
-function writeAnswer(terminal: Terminal, answer: Row, part: string, none: string): void {
-  if (part === 'attributes') {
-    writeFields(terminal, (answer['customer'] ?? answer['object']) as object);
-    return;
-  }
-  const columns =
-    part === 'activities'
-      ? ['timestamp', 'type', 'name', 'data']
-      : ['object_type_id', 'identifiers'];
-  // The wire has the relationships under two names.
-  const rows = answer[part] ?? answer[`svc_${part}`] ?? [];
-  writeRows(terminal, rows as Row[], columns, none);
 }

@@ -1,8 +1,8 @@
 /** Details of `sluice status` beyond the figures of the processes. The present keys decide which ones can be read. */
+import { type ApiClient, resultOf } from '@sluice/client';
 import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
 import { AppError } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
-import type { ApiClient } from '../connection/api-client.ts';
 import { writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
@@ -29,29 +29,26 @@ interface Shard {
 /** A key that is not in force, and an API that is away, are no failure of the status: it shows fewer details. */
 export async function readDetails(api: ApiClient, accountApi: ApiClient): Promise<FleetDetails> {
   const [listed, fleet] = await Promise.all([
-    readIfAllowed(api, '/v1/reporting_webhooks?include=state'),
-    readIfAllowed(accountApi, '/v1/fleet'),
+    ifAllowed(
+      resultOf(api.GET('/v1/reporting_webhooks', { params: { query: { include: 'state' } } })),
+    ),
+    ifAllowed(resultOf(accountApi.GET('/v1/fleet'))),
   ]);
-  const webhooks = listed?.['reporting_webhooks'] as unknown as FailingWebhook[] | undefined;
-  const shards = fleet?.['shards'] as unknown as Shard[] | null | undefined;
   return {
-    ...(webhooks && {
-      failing_webhooks: webhooks
-        .filter(({ state }) => state?.state === 'failing')
-        .map(({ id, name, state }) => ({ id, name, state })),
+    ...(listed && {
+      failing_webhooks: listed.reporting_webhooks.flatMap(({ id, name, state }) =>
+        state?.state === 'failing' ? [{ id, name, state }] : [],
+      ),
     }),
-    ...(shards && { shards }),
+    ...(fleet?.shards && { shards: fleet.shards }),
   };
 }
 
-async function readIfAllowed(api: ApiClient, path: string) {
-  try {
-    return await api.request('GET', path);
-  } catch (error) {
+const ifAllowed = <Read>(read: Promise<Read>): Promise<Read | undefined> =>
+  read.catch((error: unknown) => {
     if (error instanceof AppError) return undefined;
     throw error;
-  }
-}
+  });
 
 /** A skip names the delivery, so that another one is not skipped. */
 const skipAdvice = (id: number, head: LaneState['head']): string =>

@@ -1,41 +1,9 @@
 /** The path of one event as a timeline: each step with how long after the first it came. Pure. */
+import type { components } from '@sluice/client';
 import { instantText } from '@sluice/console/sentences/time-text';
 import { printable } from '@sluice/domain/values/printable';
 
-/** As `GET /v1/events/{event_id}/trace` has it; times are Unix milliseconds. */
-export interface Trace {
-  readonly event_id: string;
-  readonly caused_by_event_id: string | null;
-  readonly received: { readonly at_ms: number; readonly source: string | null } | null;
-  readonly envelope: {
-    readonly id: string;
-    readonly made_at_ms: number | null;
-    readonly operations: number;
-    readonly processed_at_ms: number;
-  } | null;
-  readonly event: {
-    readonly kind: string;
-    readonly name: string | null;
-    readonly svc_id: string | null;
-    readonly anonymous_id: string | null;
-  } | null;
-  readonly deliveries: readonly {
-    readonly webhook_id: number;
-    readonly sequence: number;
-    readonly event_type: string;
-    readonly state: string;
-    readonly logged_at_ms: number;
-    readonly attempts: readonly {
-      readonly attempt: number;
-      readonly started_at_ms: number;
-      readonly duration_ms: number;
-      readonly outcome: string;
-      readonly status: number | null;
-      readonly failure: string | null;
-      readonly failure_message: string | null;
-    }[];
-  }[];
-}
+type Trace = components['schemas']['EventTrace'];
 
 interface Step {
   readonly atMs: number;

@@ -1,27 +1,10 @@
 /**
- * The API as the commands use it: a bearer key, JSON, and errors with the next action.
+ * The API as the commands use it: the typed client, whose failures are errors with the next action.
  *
- * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
+ * Each command calls it by {@link resultOf}, so the description of the API checks its path, parameters and body.
  */
+import { type ApiClient, createApiClient, type Problem } from '@sluice/client';
 import { AppError, type ErrorCode, reasonOf } from '@sluice/domain/values/errors';
-import type { JsonObject } from '@sluice/domain/values/json';
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
-
-export interface ApiClient {
-  /**
-   * @returns an empty object for an answer without a body.
-   * @throws AppError COMMAND_FAILED with the API's message, COMMAND_NOT_ALLOWED if the key may not, COMMAND_NOT_REACHED
-   *   if it cannot be reached; with a cause if that may pass by itself.
-   */
-  request(method: Method, path: string, body?: JsonObject): Promise<JsonObject>;
-  /** As `request`, for a path whose answer may be another text than JSON: the text then. @throws as `request` */
-  requestAny(method: Method, path: string, body?: JsonObject): Promise<JsonObject | string>;
-  /** Sends a body that may take long: only `signal` of the options ends it. @throws as `request` */
-  upload(path: string, contentType: string, body: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /** An answer whose body is still to come. */
-  open(path: string, signal: AbortSignal): Promise<Response>;
-}
 
 export interface ApiClientOptions {
   readonly url: string;
@@ -44,105 +27,120 @@ const WAIT_SHOWN_INTERVAL_MS = 500;
 /** Characters that a header can carry; `fetch` would call it unreachable otherwise. */
 const KEY = /^[\x21-\x7E]*$/;
 
-export function createApiClient(options: ApiClientOptions): ApiClient {
-  const { url, key, keyAdvice, signal: stopping } = options;
-  const send = async (path: string, init: RequestInit): Promise<Response> => {
-    if (key === undefined)
-      throw new AppError('COMMAND_NOT_ALLOWED', `the profile has no such key; ${keyAdvice}`);
-    if (!KEY.test(key))
-      throw new AppError(
-        'COMMAND_NOT_ALLOWED',
-        `the key does not have the form of a key; ${keyAdvice}`,
-      );
-    const headers = {
-      Authorization: `Bearer ${key}`,
-      'Content-Type': 'application/json',
-      ...(init.headers as Readonly<Record<string, string>> | undefined),
-    };
-    let answer: Response;
-    try {
-      answer = await fetch(`${url}${path}`, { ...init, headers });
-    } catch (cause) {
-      throw new AppError(endingOf(stopping), whyNoAnswer(cause, init.method), { cause });
-    }
-    if (answer.ok) return answer;
-    // A gateway gives up an API that may still be at it.
-    const isUnsure = answer.status === 502 || answer.status === 504;
-    const mayBeDone = isUnsure ? mayBeDoneBy(init.method) : '';
-    const { code, message } = await refusalOf(answer, options);
-    throw new AppError(code, `${message}${mayBeDone}`, {
-      ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
-    });
-  };
-  const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
-    const mayBeDone = mayBeDoneBy(method);
-    if (stopping.aborted) return `stopped before the API had answered${mayBeDone}`;
-    if (cause instanceof Error && cause.name === 'TimeoutError')
-      return `the API at ${url} has not answered within ${TIMEOUT_MS / 1_000} s${mayBeDone}`;
-    const reason = networkReasonOf(cause);
-    if (isCut(cause))
-      return `the API at ${url} broke off before it had answered (${reason})${mayBeDone}`;
-    return `the API at ${url} cannot be reached (${reason}); is it running, and is --api-url (SLUICE_API_URL) right?`;
-  };
-  const whyNoBody = (cause: unknown, method: string): string => {
-    if (cause instanceof SyntaxError)
-      return `the server at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
-    if (stopping.aborted) return whyNoAnswer(cause, method);
-    const what = `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)})`;
-    return method === 'GET'
-      ? `${what}; check that it runs, then try again`
-      : `${what}${mayBeDoneBy(method)}`;
-  };
-  const requestBy = async <Body>(
-    read: (answer: Response) => Promise<Body>,
-    method: Method,
-    path: string,
-    body: JsonObject | undefined,
-  ): Promise<Body> => {
-    const stopShowing = showWait(options.onWait ?? (() => undefined));
-    const answer = await send(path, {
-      method,
-      signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }).finally(stopShowing);
-    try {
-      return await read(answer);
-    } catch (cause) {
-      throw new AppError(endingOf(stopping), whyNoBody(cause, method), { cause });
-    }
-  };
-  return {
-    request: (method, path, body) => requestBy(readBody, method, path, body),
-    requestAny: (method, path, body) => requestBy(readAnyBody, method, path, body),
-    async upload(path, contentType, body) {
-      const answer = await send(path, {
-        method: 'POST',
-        signal: stopping,
-        headers: { 'Content-Type': contentType },
-        body: ReadableStream.from(body),
-        // Node's `fetch` asks for it if a body is a stream.
-        duplex: 'half',
-      });
-      try {
-        return await readBody(answer);
-      } catch (cause) {
-        throw new AppError(endingOf(stopping), whyNoBody(cause, 'POST'), { cause });
-      }
+/**
+ * Calls reject with AppError COMMAND_FAILED with the API's message, COMMAND_NOT_ALLOWED if the key may not,
+ * COMMAND_NOT_REACHED if the API cannot be reached; with a cause if that may pass by itself.
+ */
+export function connectApi(options: ApiClientOptions): ApiClient {
+  const { url, key } = options;
+  const api = createApiClient({
+    url,
+    token: key !== undefined && KEY.test(key) ? key : undefined,
+    fetch: (request) => send(request, options),
+  });
+  api.use({
+    onResponse: async ({ request, response, options: { parseAs } }) => {
+      if (!response.ok) throw await failureOf(request, response, options);
+      return parseAs === 'stream'
+        ? response
+        : readWhole(request, response, options, parseAs === 'json' || isJson(response));
     },
-    open: (path, signal) => send(path, { method: 'GET', signal }),
-  };
+  });
+  return api;
 }
 
-async function readBody(answer: Response): Promise<JsonObject> {
-  const text = await answer.text();
-  return text === '' ? {} : (JSON.parse(text) as JsonObject);
+/** The head of an answer. */
+async function send(request: Request, options: ApiClientOptions): Promise<Response> {
+  const { url, key, keyAdvice, signal: stopping } = options;
+  if (key === undefined)
+    throw new AppError('COMMAND_NOT_ALLOWED', `the profile has no such key; ${keyAdvice}`);
+  if (!KEY.test(key))
+    throw new AppError(
+      'COMMAND_NOT_ALLOWED',
+      `the key does not have the form of a key; ${keyAdvice}`,
+    );
+  const signals = [request.signal, stopping];
+  const isLimited = !takesLong(request);
+  if (isLimited) signals.push(AbortSignal.timeout(TIMEOUT_MS));
+  const stopShowing = showWait(isLimited ? options.onWait : undefined);
+  try {
+    return await fetch(request, { signal: AbortSignal.any(signals) });
+  } catch (cause) {
+    throw new AppError(endingOf(stopping), whyNoAnswer(cause, request, url, stopping), { cause });
+  } finally {
+    stopShowing();
+  }
 }
 
-async function readAnyBody(answer: Response): Promise<JsonObject | string> {
-  const type = answer.headers.get('content-type') ?? '';
-  return type === '' || /^application\/(?:[\w.-]+\+)?json\b/.test(type)
-    ? readBody(answer)
-    : answer.text();
+/** A file, and the live tail: they end by Ctrl-C only. */
+const takesLong = ({ headers }: Request): boolean =>
+  headers.get('accept') === EVENT_STREAM ||
+  headers.get('content-type')?.startsWith('multipart/') === true;
+
+/** `Accept` of the live tail. */
+export const EVENT_STREAM = 'text/event-stream';
+
+async function failureOf(
+  { method }: Request,
+  answer: Response,
+  options: ApiClientOptions,
+): Promise<AppError> {
+  // A gateway gives up an API that may still be at it.
+  const isUnsure = answer.status === 502 || answer.status === 504;
+  const mayBeDone = isUnsure ? mayBeDoneBy(method) : '';
+  const { code, message } = await refusalOf(answer, options);
+  return new AppError(code, `${message}${mayBeDone}`, {
+    ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
+  });
+}
+
+/** True also for an answer without a type. */
+export function isJson({ headers }: Response): boolean {
+  const type = headers.get('content-type') ?? '';
+  return type === '' || /^application\/(?:[\w.-]+\+)?json\b/.test(type);
+}
+
+/** The same answer with its body, so that the client cannot fail to read it. */
+async function readWhole(
+  request: Request,
+  answer: Response,
+  { url, signal: stopping }: ApiClientOptions,
+  mustBeJson: boolean,
+): Promise<Response> {
+  try {
+    const text = await answer.text();
+    if (mustBeJson && text !== '') JSON.parse(text);
+    const { status, headers } = answer;
+    return new Response(text === '' ? null : text, { status, headers });
+  } catch (cause) {
+    throw new AppError(endingOf(stopping), whyNoBody(cause, request, url, stopping), { cause });
+  }
+}
+
+function whyNoAnswer(
+  cause: unknown,
+  { method }: Request,
+  url: string,
+  stopping: AbortSignal,
+): string {
+  const mayBeDone = mayBeDoneBy(method);
+  if (stopping.aborted) return `stopped before the API had answered${mayBeDone}`;
+  if (cause instanceof Error && cause.name === 'TimeoutError')
+    return `the API at ${url} has not answered within ${TIMEOUT_MS / 1_000} s${mayBeDone}`;
+  const reason = networkReasonOf(cause);
+  if (isCut(cause))
+    return `the API at ${url} broke off before it had answered (${reason})${mayBeDone}`;
+  return `the API at ${url} cannot be reached (${reason}); is it running, and is --api-url (SLUICE_API_URL) right?`;
+}
+
+function whyNoBody(cause: unknown, request: Request, url: string, stopping: AbortSignal): string {
+  if (cause instanceof SyntaxError)
+    return `the server at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
+  if (stopping.aborted) return whyNoAnswer(cause, request, url, stopping);
+  const what = `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)})`;
+  return request.method === 'GET'
+    ? `${what}; check that it runs, then try again`
+    : `${what}${mayBeDoneBy(request.method)}`;
 }
 
 /** Of a call without an answer: a user who stopped it knows the reason. */
@@ -150,7 +148,8 @@ const endingOf = (stopping: AbortSignal): ErrorCode =>
   stopping.aborted ? 'COMMAND_FAILED' : 'COMMAND_NOT_REACHED';
 
 /** @returns a function that ends it. */
-function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
+function showWait(onWait: ApiClientOptions['onWait']): () => void {
+  if (onWait === undefined) return () => undefined;
   const startedAtMs = performance.now();
   const timer = setInterval(() => {
     const waitedMs = performance.now() - startedAtMs;
@@ -162,7 +161,7 @@ function showWait(onWait: (waitedMs: number | undefined) => void): () => void {
   };
 }
 
-const mayBeDoneBy = (method: string | undefined): string =>
+const mayBeDoneBy = (method: string): string =>
   method === 'GET' ? '' : '; check whether it was done before you repeat it';
 
 /** `fetch` only reports that it failed; the fault is its cause. OpenSSL ends its messages with a line break. */
@@ -194,7 +193,7 @@ async function refusalOf(
       message: `the API does not know this key; ${keyAdvice}`,
     };
   const code = answer.status === 403 ? 'COMMAND_NOT_ALLOWED' : 'COMMAND_FAILED';
-  const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
+  const problem = (await answer.json().catch(() => undefined)) as Partial<Problem> | undefined;
   if (problem?.message === undefined)
     return notReached(
       `the server at ${url} answers ${answer.status}, but not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`,
@@ -214,9 +213,3 @@ async function refusalOf(
 
 /** The API's message if the token is of another account than the path. */
 const NO_ACCOUNT = 'account not found';
-
-/** The parts of the one body of every failure that are read. */
-interface Problem {
-  readonly message?: string;
-  readonly errors?: readonly { readonly field?: string | null; readonly message: string }[];
-}

@@ -1,7 +1,8 @@
 /**
  * Login of this program by a code from a user (RFC 8628).
  *
- * Until the user has decided, the program asks the API at the interval of its answers.
+ * Until the user has decided, the program asks the API at the interval of its answers. The description of the API leaves
+ * these calls out, because this program alone makes them. So the typed client does not have them.
  */
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 

@@ -3,14 +3,16 @@
  * then unsubscribe. The same seed gives the same calls, so that two runs can be compared; only `messageId`
  * starts with a run's own prefix, or the second run would count as the first one's retries.
  */
-import type { JsonObject } from '@sluice/domain/values/json';
+import type { components } from '@sluice/client';
 import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
 
-export interface SampleCall {
-  /** The path under `/v1`. */
-  readonly type: 'identify' | 'track' | 'page';
-  readonly body: JsonObject;
-}
+/** By the path under `/v1`. */
+export type SampleCall =
+  | { readonly type: 'identify'; readonly body: Schemas['PipelinesIdentify'] }
+  | { readonly type: 'track'; readonly body: Schemas['PipelinesTrack'] }
+  | { readonly type: 'page'; readonly body: Schemas['PipelinesPage'] };
+
+type Schemas = components['schemas'];
 
 const PLANS = ['free', 'pro', 'team'] as const;
 const PRODUCTS = ['mug', 'lamp', 'desk', 'chair', 'shelf', 'rug'] as const;

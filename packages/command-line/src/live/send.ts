@@ -1,4 +1,5 @@
 /** `sluice send`: sample calls to intake at a rate, with their results. */
+import { type components, createIntakeClient, type IntakeClient } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import type { SampleCall } from './sample-calls.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -32,6 +33,8 @@ export interface SendResult {
   readonly p99Ms: number;
 }
 
+type BatchItem = components['schemas']['PipelinesItem'];
+
 const PROGRESS_INTERVAL_MS = 500;
 
 /** Time limits of intake's answers: in general, and for requests in progress once `signal` is aborted. */
@@ -50,6 +53,12 @@ export async function send(
   let sent = 0;
   let accepted = 0;
   let shownAtMs = startedAtMs;
+  // Strict mode, so that errors are reported.
+  const intake = createIntakeClient({
+    url: options.url,
+    writeKey: options.writeKey,
+    isStrict: true,
+  });
   const underWay = new Set<AbortController>();
   const cut = (): void => {
     for (const request of underWay) request.abort();
@@ -61,7 +70,7 @@ export async function send(
     const timer = setTimeout(() => request.abort(), patience.answerMs);
     underWay.add(request);
     try {
-      return await post(options, batch, request.signal);
+      return await post(intake, batch, request.signal);
     } finally {
       clearTimeout(timer);
       underWay.delete(request);
@@ -145,31 +154,37 @@ export async function send(
   };
 }
 
-/** Strict mode, so that errors are reported. */
 async function post(
-  options: SendOptions,
+  intake: IntakeClient,
   calls: readonly SampleCall[],
   signal: AbortSignal,
 ): Promise<string> {
-  const [first] = calls;
-  const isBatch = calls.length > 1 || first === undefined;
-  const body = isBatch
-    ? { batch: calls.map((call) => ({ type: call.type, ...call.body })) }
-    : first.body;
   try {
-    const answer = await fetch(`${options.url}/v1/${isBatch ? 'batch' : first.type}`, {
-      method: 'POST',
-      headers: {
-        Authorization: `Basic ${Buffer.from(`${options.writeKey}:`).toString('base64')}`,
-        'Content-Type': 'application/json',
-        'X-Strict-Mode': '1',
-      },
-      body: JSON.stringify(body),
-      signal,
-    });
-    await answer.arrayBuffer();
-    return answer.ok ? 'accepted' : `status ${answer.status}`;
+    const { response } = await request(intake, calls, signal);
+    return response.ok ? 'accepted' : `status ${response.status}`;
   } catch {
     return signal.aborted ? 'not answered' : 'not reached';
+  }
+}
+
+function request(
+  intake: IntakeClient,
+  calls: readonly SampleCall[],
+  signal: AbortSignal,
+): Promise<{ readonly response: Response }> {
+  const [call] = calls;
+  // Only the status counts, so the body may be any text.
+  const init = { signal, parseAs: 'text' } as const;
+  if (calls.length > 1 || call === undefined) {
+    const batch = calls.map(({ type, body }) => ({ type, ...body }) as BatchItem);
+    return intake.POST('/v1/batch', { ...init, body: { batch } });
+  }
+  switch (call.type) {
+    case 'identify':
+      return intake.POST('/v1/identify', { ...init, body: call.body });
+    case 'track':
+      return intake.POST('/v1/track', { ...init, body: call.body });
+    case 'page':
+      return intake.POST('/v1/page', { ...init, body: call.body });
   }
 }

@@ -1,16 +1,20 @@
 /** `sluice tail`: shows calls and deliveries as they happen, from every process. */
+import type { ApiClient, operations } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { printable } from '@sluice/domain/values/printable';
-import type { ApiClient } from '../connection/api-client.ts';
+import { EVENT_STREAM } from '../connection/api-client.ts';
+import { givenMembers } from '../input/given-members.ts';
 import { documentWriter, type Row } from '../output/result.ts';
 import { colored, type Color, type Terminal } from '../output/terminal.ts';
 import { fitsAll } from './line-filter.ts';
+
+type Filters = NonNullable<operations['streamEvents']['parameters']['query']>;
 
 /** The API looks at all but `grep`; an older one does not look at `source` and `webhook`. */
 export interface TailOptions {
   readonly person?: string;
   readonly name?: string;
-  readonly outcome?: string;
+  readonly outcome?: Filters['outcome'];
   /** Kind of call: `pipelines.track`, or the beginning of its name. */
   readonly source?: string;
   /** Only attempts of this webhook. */
@@ -49,15 +53,14 @@ const THERE_AGAIN_WITHIN_MS = 60_000;
  * Runs until `signal`. A tail that the API ends is begun again at once, so that few lines are missed; one that broke
  * off, or ended as it had begun, after a moment.
  *
- * @throws AppError as `ApiClient.open`, if it cannot be begun.
+ * @throws AppError if it cannot be begun.
  */
 export async function tail(
   { api, terminal, now, pause, signal }: TailDependencies,
   { webhook, grep = [], ...asked }: TailOptions,
 ): Promise<void> {
   const { source } = asked;
-  const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
-  if (webhook !== undefined) query.set('webhook_id', String(webhook));
+  const query = givenMembers({ ...asked, webhook_id: webhook });
   const writeDocument = documentWriter(terminal, COLUMNS);
   const show = (event: string, data: string): void => {
     const line = { event, ...(JSON.parse(data) as object) };
@@ -71,7 +74,12 @@ export async function tail(
   while (!signal.aborted) {
     const openedAtMs = now();
     try {
-      const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
+      const { response: answer } = await api.GET('/v1/stream', {
+        params: { query },
+        headers: { Accept: EVENT_STREAM },
+        parseAs: 'stream',
+        signal,
+      });
       isSaid = false;
       terminal.note('listening; Ctrl-C ends it');
       await readEvents(answer, show);

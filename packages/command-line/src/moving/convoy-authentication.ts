@@ -1,17 +1,17 @@
 /** Credentials of Convoy's endpoints: a header, an OAuth2 client, a client certificate. Pure. */
 import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
-import { textOf } from './moved-endpoint.ts';
+import { type MovedSettings, textOf } from './moved-endpoint.ts';
 
 interface MovedAuthentication {
   /** Fields of the endpoint here. */
-  readonly settings: JsonObject;
+  readonly settings: Partial<MovedSettings>;
   readonly byHand: readonly string[];
 }
 
 export function authenticationOf(endpoint: JsonObject): MovedAuthentication {
   const parts = [headerOrClientOf(endpoint['authentication']), certificateOf(endpoint)];
   return {
-    settings: Object.assign({}, ...parts.map(({ settings }) => settings)) as JsonObject,
+    settings: Object.assign({}, ...parts.map(({ settings }) => settings)) as Partial<MovedSettings>,
     byHand: parts.flatMap(({ byHand }) => byHand),
   };
 }
@@ -34,7 +34,7 @@ function headerOrClientOf(given: Json | undefined): MovedAuthentication {
 }
 
 /** Undefined for a signed assertion, another grant, or another form of the token's answer. */
-function clientOf(given: Json | undefined): JsonObject | undefined {
+function clientOf(given: Json | undefined): MovedSettings['oauth2'] | undefined {
   const url = partOf(given, 'url');
   const id = partOf(given, 'client_id');
   const secret = partOf(given, 'client_secret');

@@ -1,8 +1,8 @@
 /** `sluice move …`: applications and endpoints of Svix or Convoy, with the secrets that their receivers know. */
+import type { ApiClient } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
-import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
+import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
 import { type Command, Option } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { type Row, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { moveApplication, moveEndpoint, type MoveRun } from './move-endpoint.ts';
@@ -75,7 +75,7 @@ async function moveAll(
   for await (const each of source) all.push(each);
   const run = {
     source: all.filter((each) => each.settings !== undefined),
-    matched: new Set<Json>(),
+    matched: new Set<number>(),
   };
   const rows: Row[] = [];
   const client = api();

@@ -6,9 +6,12 @@
  * An endpoint is made disabled, gets the secret that its receiver knows, and is enabled then: no delivery is ever
  * signed with another secret. If that was cut off between, the next call goes on.
  */
-import { canonicalJson, type Json, type JsonObject } from '@sluice/domain/values/json';
-import type { ApiClient } from '../connection/api-client.ts';
-import { type MovedApplication, type MovedEndpoint, objectsOf, textsOf } from './moved-endpoint.ts';
+import { type ApiClient, type components, resultOf } from '@sluice/client';
+import { canonicalJson, type Json } from '@sluice/domain/values/json';
+import type { MovedApplication, MovedEndpoint } from './moved-endpoint.ts';
+
+const ENDPOINTS = '/v1/applications/{application_id}/endpoints';
+const WEBHOOK = '/v1/reporting_webhooks/{webhook_id}';
 
 /** `there already`: the endpoint was not changed. */
 type Moving = 'moved' | 'there already';
@@ -18,43 +21,49 @@ export interface MoveRun {
   /** All endpoints of the other product. */
   readonly source: readonly MovedEndpoint[];
   /** Ids of the endpoints here that already have their counterpart. */
-  readonly matched: Set<Json>;
+  readonly matched: Set<number>;
 }
+
+type ListedEndpoint = components['schemas']['ReportingWebhook'];
 
 /** @throws AppError as the API's client, with the fields that the API does not take. */
 export async function moveEndpoint(
-  api: Pick<ApiClient, 'request'>,
+  api: ApiClient,
   endpoint: MovedEndpoint,
   run: MoveRun,
 ): Promise<Moving> {
   const { application, settings, isDisabled, secret } = endpoint;
-  const { id } = application;
   await moveApplication(api, application);
-  const path = `/v1/applications/${encodeURIComponent(id)}/endpoints`;
-  const { endpoints } = await api.request('GET', `${path}?limit=100`);
-  const same = counterpartOf(endpoint, objectsOf(endpoints), run);
-  if (same) run.matched.add(same['id'] ?? null);
-  if (same && same['disabled'] === isDisabled) return 'there already';
-  const made = same ?? (await api.request('POST', path, { ...settings, disabled: true }));
-  run.matched.add(made['id'] ?? null);
-  const webhook = `/v1/reporting_webhooks/${Number(made['id'])}`;
+  const ofApplication = { application_id: application.id };
+  const { endpoints } = await resultOf(
+    api.GET(ENDPOINTS, { params: { path: ofApplication, query: { limit: 100 } } }),
+  );
+  const same = counterpartOf(endpoint, endpoints, run);
+  if (same) run.matched.add(same.id);
+  if (same?.disabled === isDisabled) return 'there already';
+  const body = { ...settings, disabled: true };
+  const made =
+    same ?? (await resultOf(api.POST(ENDPOINTS, { params: { path: ofApplication }, body })));
+  run.matched.add(made.id);
+  const params = { path: { webhook_id: made.id } };
   if (secret !== undefined)
-    await api.request('POST', `${webhook}/secrets`, { secret, overlap_seconds: 0 });
-  if (!isDisabled) await api.request('PUT', webhook, { disabled: false });
+    await resultOf(
+      api.POST(`${WEBHOOK}/secrets`, { params, body: { secret, overlap_seconds: 0 } }),
+    );
+  if (!isDisabled) await resultOf(api.PUT(WEBHOOK, { params, body: { disabled: false } }));
   return 'moved';
 }
 
 /** Applications are listed by their ids, so the whole id comes before longer ids with the same beginning. */
 export async function moveApplication(
-  api: Pick<ApiClient, 'request'>,
+  api: ApiClient,
   { id, name }: MovedApplication,
 ): Promise<Moving> {
-  const { applications } = await api.request(
-    'GET',
-    `/v1/applications?limit=1&query=${encodeURIComponent(id)}`,
+  const { applications } = await resultOf(
+    api.GET('/v1/applications', { params: { query: { limit: 1, query: id } } }),
   );
-  if (objectsOf(applications)[0]?.['id'] === id) return 'there already';
-  await api.request('POST', '/v1/applications', { id, name });
+  if (applications[0]?.id === id) return 'there already';
+  await resultOf(api.POST('/v1/applications', { body: { id, name } }));
   return 'moved';
 }
 
@@ -64,11 +73,11 @@ export async function moveApplication(
  */
 function counterpartOf(
   { application, settings }: MovedEndpoint,
-  listed: readonly JsonObject[],
+  listed: readonly ListedEndpoint[],
   { source, matched }: MoveRun,
-): JsonObject | undefined {
+): ListedEndpoint | undefined {
   const candidates = listed.filter(
-    (each) => !matched.has(each['id'] ?? null) && isSameReceiver(each, settings),
+    (each) => !matched.has(each.id) && isSameReceiver(each, settings),
   );
   const wanted = choiceOf(settings);
   const ofOthers = new Set(
@@ -84,12 +93,15 @@ function counterpartOf(
 }
 
 /** The events that an endpoint is sent, as one text. */
-const choiceOf = ({ event_names: names, attribute_filters: filters }: JsonObject): string =>
-  canonicalJson([textsOf(names).toSorted(), [...objectsOf(filters)]]);
+const choiceOf = ({ event_names: names, attribute_filters: filters }: Choice): string =>
+  canonicalJson([(names ?? []).toSorted(), (filters ?? []) as Json[]]);
 
-const isSameReceiver = (one: JsonObject, other: MovedEndpoint['settings']): boolean =>
-  one['name'] === other.name && isSameAddress(one['endpoint'], other.endpoint);
+type Choice = Pick<MovedEndpoint['settings'], 'event_names' | 'attribute_filters'>;
+type Receiver = Pick<MovedEndpoint['settings'], 'name' | 'endpoint'>;
+
+const isSameReceiver = (one: Receiver, other: Receiver): boolean =>
+  one.name === other.name && isSameAddress(one.endpoint, other.endpoint);
 
 /** The API writes an address as a URL, with a path. */
-const isSameAddress = (stored: Json | undefined, given: string): boolean =>
-  typeof stored === 'string' && URL.parse(stored)?.href === URL.parse(given)?.href;
+const isSameAddress = (stored: string, given: string): boolean =>
+  URL.parse(stored)?.href === URL.parse(given)?.href;

@@ -1,4 +1,5 @@
 /** An endpoint of another product, in the words of `POST /v1/applications/{id}/endpoints`. */
+import type { components } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import { isJsonObject, type Json, type JsonObject } from '@sluice/domain/values/json';
 
@@ -6,6 +7,8 @@ export interface MovedApplication {
   readonly id: string;
   readonly name: string;
 }
+
+export type MovedSettings = components['schemas']['NewEndpointInput'];
 
 /** An application before its endpoints, or an endpoint of an application. */
 export type Moved =
@@ -15,7 +18,7 @@ export type Moved =
 export interface MovedEndpoint {
   readonly application: MovedApplication;
   /** The body of the call. */
-  readonly settings: JsonObject & { readonly name: string; readonly endpoint: string };
+  readonly settings: MovedSettings;
   readonly isDisabled: boolean;
   /** Secret with which its receiver verifies. Undefined: the product shows no secret. */
   readonly secret: string | undefined;

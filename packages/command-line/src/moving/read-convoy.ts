@@ -57,7 +57,7 @@ function toMoved(
       ...(isOfSome && { event_names: types }),
       ...rateOf(endpoint),
       ...(attributeFilters?.length && {
-        attribute_filters: attributeFilters.map(({ field, operator, values }): JsonObject => ({
+        attribute_filters: attributeFilters.map(({ field, operator, values }) => ({
           field,
           operator,
           ...(values && { values: [...values] }),

@@ -57,10 +57,13 @@ async function readEndpoint(
       signing: 'standard_webhooks',
       ...(types.length > 0 && { event_names: [...types] }),
       ...(channels.length > 0 && {
-        attribute_filters: [{ field: 'data.channel', operator: 'in', values: [...channels] }],
+        attribute_filters: [
+          { field: 'data.channel', operator: 'in' as const, values: [...channels] },
+        ],
       }),
       ...(typeof rate === 'number' && rate > 0 && { rate_limit_per_second: rate }),
-      ...(isJsonObject(headers) && Object.keys(headers).length > 0 && { headers }),
+      ...(isJsonObject(headers) &&
+        Object.keys(headers).length > 0 && { headers: headers as Record<string, string> }),
     },
     isDisabled: endpoint['disabled'] === true,
     secret: textOf(key),

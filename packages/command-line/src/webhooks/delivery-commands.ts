@@ -1,7 +1,8 @@
 /** `sluice deliveries …`: deliveries of a webhook, and their results. */
+import { type ApiClient, resultOf } from '@sluice/client';
 import { Option, type Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { instantSeconds, positiveInteger } from '../input/arguments.ts';
+import { givenMembers } from '../input/given-members.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
@@ -10,14 +11,17 @@ interface Delivery {
   readonly attempts: readonly { readonly status: number | null; readonly failure: string | null }[];
 }
 
+const STATES = ['pending', 'retrying', 'delivered', 'abandoned'] as const;
+const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+
 interface ListOptions {
-  readonly state?: string;
+  readonly state?: (typeof STATES)[number];
   readonly eventType?: string;
   readonly since?: number;
   readonly until?: number;
   readonly person?: string;
   readonly eventId?: string;
-  readonly statusClass?: string;
+  readonly statusClass?: (typeof STATUS_CLASSES)[number];
   readonly limit: number;
 }
 
@@ -30,14 +34,7 @@ export function addDeliveryCommands(
   deliveries
     .command('list')
     .argument('[webhook-id]', 'id of the webhook (all webhooks by default)', positiveInteger)
-    .addOption(
-      new Option('--state <state>', 'only deliveries in this state').choices([
-        'pending',
-        'retrying',
-        'delivered',
-        'abandoned',
-      ]),
-    )
+    .addOption(new Option('--state <state>', 'only deliveries in this state').choices(STATES))
     .option('--event-type <type>', 'only deliveries of this event type')
     .option(
       '--since <time>',
@@ -51,13 +48,13 @@ export function addDeliveryCommands(
       new Option(
         '--status-class <class>',
         'only deliveries whose last answer has this class',
-      ).choices(['2xx', '3xx', '4xx', '5xx', 'none']),
+      ).choices(STATUS_CLASSES),
     )
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .description('lists deliveries, newest first, each with its answers')
     .action(async (webhookId: number | undefined, options: ListOptions) => {
-      const query = new URLSearchParams({ limit: String(options.limit) });
-      const asked = {
+      const query = givenMembers({
+        limit: options.limit,
         state: options.state,
         event_type: options.eventType,
         since: options.since,
@@ -65,17 +62,17 @@ export function addDeliveryCommands(
         person: options.person,
         event_id: options.eventId,
         status_class: options.statusClass,
-      };
-      for (const [name, value] of Object.entries(asked))
-        if (value !== undefined) query.set(name, String(value));
-      const path =
+      });
+      const { deliveries: rows, next } =
         webhookId === undefined
-          ? '/v1/deliveries'
-          : `/v1/reporting_webhooks/${webhookId}/deliveries`;
-      const { deliveries: found, next } = await api().request('GET', `${path}?${query.toString()}`);
+          ? await resultOf(api().GET('/v1/deliveries', { params: { query } }))
+          : await resultOf(
+              api().GET('/v1/reporting_webhooks/{webhook_id}/deliveries', {
+                params: { path: { webhook_id: webhookId }, query },
+              }),
+            );
       const output = terminal();
       const isDocument = output.format === 'json' || output.format === 'yaml';
-      const rows = found as unknown as Delivery[];
       writeRows(
         output,
         isDocument ? rows : rows.map(toRow),
@@ -93,11 +90,12 @@ export function addDeliveryCommands(
     .argument('<sequence>', 'sequence of the delivery', positiveInteger)
     .description('shows one delivery, with each attempt and its answer')
     .action(async (webhookId: number, sequence: number) => {
-      const { delivery } = await api().request(
-        'GET',
-        `/v1/reporting_webhooks/${webhookId}/deliveries/${sequence}`,
+      const { delivery } = await resultOf(
+        api().GET('/v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}', {
+          params: { path: { webhook_id: webhookId, sequence } },
+        }),
       );
-      writeFields(terminal(), delivery as object);
+      writeFields(terminal(), delivery);
     });
 }
 

@@ -1,8 +1,9 @@
 /** `sluice webhooks replay …`: a day is sent again, and watched. */
+import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
 import { instantSeconds, positiveInteger } from '../input/arguments.ts';
+import { givenMembers } from '../input/given-members.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
@@ -13,6 +14,10 @@ export interface Waiting {
   readonly signal: AbortSignal;
 }
 
+type Criteria = components['schemas']['NewReplayInput'];
+
+const REPLAYS = '/v1/reporting_webhooks/{webhook_id}/replays';
+
 /** @param webhooks - the command that has them. */
 export function addReplayCommands(
   webhooks: Command,
@@ -21,7 +26,10 @@ export function addReplayCommands(
   waiting: Waiting,
   setInterrupted: () => void,
 ): void {
-  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+  const list = async (id: number) => {
+    const ofWebhook = { params: { path: { webhook_id: id } } };
+    return (await resultOf(api().GET(REPLAYS, ofWebhook))).replays;
+  };
   webhooks
     .command('replay')
     .argument('<id>', 'id of the webhook', positiveInteger)
@@ -40,19 +48,22 @@ export function addReplayCommands(
       'sends matching deliveries again, without delay of live deliveries; it continues without this command',
     )
     .action(async (id: number, options: ReplayOptions) => {
-      const body = {
+      const body = givenMembers({
         since: options.since,
-        ...(options.until === undefined ? {} : { until: options.until }),
-        ...(options.eventType === undefined ? {} : { event_types: options.eventType }),
-        ...(options.state === undefined ? {} : { states: options.state }),
-        ...(options.rate === undefined ? {} : { rate_per_second: options.rate }),
-        ...(options.dryRun === true ? { dry_run: true } : {}),
-      };
-      const made = await api().request('POST', path(id, '/replays'), body);
-      const { id: replayId } = (made['replay'] ?? {}) as { readonly id?: number };
-      const list = async () => (await api().request('GET', path(id, '/replays')))['replays'];
-      if (options.wait !== true || replayId === undefined) return writeFields(terminal(), made);
-      const replay = await followReplay({ list, terminal: terminal(), ...waiting }, replayId);
+        until: options.until,
+        event_types: options.eventType,
+        states: options.state,
+        rate_per_second: options.rate,
+        dry_run: options.dryRun,
+      });
+      const made = await resultOf(
+        api().POST(REPLAYS, { params: { path: { webhook_id: id } }, body }),
+      );
+      if (options.wait !== true || made.replay === null) return writeFields(terminal(), made);
+      const replay = await followReplay(
+        { list: () => list(id), terminal: terminal(), ...waiting },
+        made.replay.id,
+      );
       writeFields(terminal(), { replay });
       if (replay.state === 'running') setInterrupted();
       return undefined;
@@ -62,10 +73,9 @@ export function addReplayCommands(
     .argument('<id>', 'id of the webhook', positiveInteger)
     .description('lists the replays of a webhook, newest first, with their progress')
     .action(async (id: number) => {
-      const { replays } = await api().request('GET', path(id, '/replays'));
       writeRows(
         terminal(),
-        replays as Record<string, unknown>[],
+        await list(id),
         [
           'id',
           'state',
@@ -85,35 +95,37 @@ export function addReplayCommands(
     .argument('<replay-id>', 'id of the replay', positiveInteger)
     .description('cancels a replay; deliveries in progress end')
     .action(async (id: number, replayId: number) => {
-      writeFields(terminal(), await api().request('POST', path(id, `/replays/${replayId}/cancel`)));
+      const params = { path: { webhook_id: id, replay_id: replayId } };
+      writeFields(
+        terminal(),
+        await resultOf(api().POST(`${REPLAYS}/{replay_id}/cancel`, { params })),
+      );
     });
 }
+
+/** The API names the types and states to a user who gives another one. */
 interface ReplayOptions {
   readonly since: number;
   readonly until?: number;
-  readonly eventType?: string[];
-  readonly state?: string[];
+  readonly eventType?: Criteria['event_types'];
+  readonly state?: Criteria['states'];
   readonly rate?: number;
-  readonly dryRun?: boolean;
+  readonly dryRun?: true;
   readonly wait?: boolean;
 }
 
 export interface FollowDependencies extends Waiting {
   /** The webhook's replays, as the API shows them. */
-  readonly list: () => Promise<unknown>;
+  readonly list: () => Promise<readonly Replay[]>;
   readonly terminal: Terminal;
 }
 
 const POLL_INTERVAL_MS = 500;
 
-interface Replay {
-  readonly id: number;
-  readonly state: string;
-  readonly failing: boolean;
-  readonly total: number | null;
-  readonly delivered: number;
-  readonly abandoned: number;
-}
+type Replay = Pick<
+  components['schemas']['Replay'],
+  'id' | 'state' | 'failing' | 'total' | 'delivered' | 'abandoned'
+>;
 
 /**
  * Shows the progress of a replay, until it has ended.
@@ -124,7 +136,7 @@ interface Replay {
 export async function followReplay(deps: FollowDependencies, replayId: number): Promise<Replay> {
   const { list, terminal, pause, signal } = deps;
   for (;;) {
-    const replay = ((await list()) as readonly Replay[]).find(({ id }) => id === replayId);
+    const replay = (await list()).find(({ id }) => id === replayId);
     if (replay === undefined)
       throw new AppError(
         'COMMAND_FAILED',

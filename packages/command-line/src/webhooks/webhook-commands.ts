@@ -1,13 +1,18 @@
 /** `sluice webhooks …`: the state of reporting webhooks, and an operator's actions. */
+import { type ApiClient, type components, type operations, resultOf } from '@sluice/client';
 import { laneSentence, type LaneState } from '@sluice/console/sentences/lane-sentence';
 import { printable } from '@sluice/domain/values/printable';
 import type { Command } from 'commander';
-import type { ApiClient } from '../connection/api-client.ts';
-import { condition, positiveInteger, type Condition } from '../input/arguments.ts';
+import { condition, positiveInteger } from '../input/arguments.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { followProbe } from './follow-probe.ts';
 import { addReplayCommands, type Waiting } from './replay-commands.ts';
+
+const WEBHOOK = '/v1/reporting_webhooks/{webhook_id}';
+
+type TestedType =
+  operations['testReportingWebhook']['requestBody']['content']['application/json']['event_type'];
 
 export function addWebhookCommands(
   program: Command,
@@ -19,17 +24,15 @@ export function addWebhookCommands(
   const webhooks = program
     .command('webhooks')
     .description('reporting webhooks and the state of their deliveries');
-  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+  const ofWebhook = (id: number) => ({ path: { webhook_id: id } });
 
   webhooks
     .command('list')
     .description('lists the webhooks of the workspace with their states')
     .action(async () => {
-      const { reporting_webhooks: found } = await api().request(
-        'GET',
-        '/v1/reporting_webhooks?include=state',
+      const { reporting_webhooks: listed } = await resultOf(
+        api().GET('/v1/reporting_webhooks', { params: { query: { include: 'state' } } }),
       );
-      const listed = found as unknown as ListedWebhook[];
       const output = terminal();
       // A document is the API's answer; rows have the figures that distinguish a webhook from the others.
       const isDocument = output.format === 'json' || output.format === 'yaml';
@@ -46,12 +49,12 @@ export function addWebhookCommands(
     .description('shows the settings, and the reason if deliveries are blocked')
     .action(async (id: number) => {
       const [settings, state] = await Promise.all([
-        api().request('GET', path(id)),
-        api().request('GET', path(id, '/state')),
+        resultOf(api().GET(WEBHOOK, { params: ofWebhook(id) })),
+        resultOf(api().GET(`${WEBHOOK}/state`, { params: ofWebhook(id) })),
       ]);
       const output = terminal();
       if (output.format === 'table') {
-        const sentence = laneSentence(state as unknown as LaneState, output.now());
+        const sentence = laneSentence(state, output.now());
         output.line(printable(sentence.text));
         if (sentence.more !== '') output.line(sentence.more);
         output.line('');
@@ -87,7 +90,7 @@ export function addWebhookCommands(
         ...(options.withLate && { with_late: true }),
         ...(options.withPersonAttributes && { with_person_attributes: true }),
       };
-      writeFields(terminal(), await api().request('POST', '/v1/reporting_webhooks', body));
+      writeFields(terminal(), await resultOf(api().POST('/v1/reporting_webhooks', { body })));
     });
   webhooks
     .command('probe')
@@ -95,16 +98,20 @@ export function addWebhookCommands(
     .option('--no-wait', 'ends before the attempt has ended')
     .description('tries the first delivery of a failing webhook at once, and prints the result')
     .action(async (id: number, { wait }: { wait: boolean }) => {
-      const state = async (): Promise<LaneState> =>
-        (await api().request('GET', path(id, '/state'))) as unknown as LaneState;
+      const params = ofWebhook(id);
+      const state = (): Promise<LaneState> => resultOf(api().GET(`${WEBHOOK}/state`, { params }));
       const deliveryState = async (sequence: number): Promise<string> => {
-        const { delivery } = await api().request('GET', path(id, `/deliveries/${sequence}`));
-        return (delivery as unknown as { readonly state: string }).state;
+        const { delivery } = await resultOf(
+          api().GET(`${WEBHOOK}/deliveries/{sequence}`, {
+            params: { path: { ...params.path, sequence } },
+          }),
+        );
+        return delivery.state;
       };
       const before = wait ? await state() : undefined;
-      const probed = await api().request('POST', path(id, '/probe'));
+      const probed = await resultOf(api().POST(`${WEBHOOK}/probe`, { params }));
       const ended =
-        before?.head && probed['result'] === 'due'
+        before?.head && probed.result === 'due'
           ? await followProbe(
               { state, deliveryState, terminal: terminal(), ...waiting },
               before.head,
@@ -125,7 +132,11 @@ export function addWebhookCommands(
     .option('--reason <text>', 'reason, stored with the delivery')
     .description('abandons the failing delivery that blocks the others')
     .action(async (id: number, options: { sequence: number; reason?: string }) => {
-      writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
+      const skipped = api().POST(`${WEBHOOK}/skip_head`, {
+        params: ofWebhook(id),
+        body: { ...options },
+      });
+      writeFields(terminal(), await resultOf(skipped));
     });
   webhooks
     .command('resend')
@@ -133,21 +144,22 @@ export function addWebhookCommands(
     .argument('<sequence>', 'sequence of the delivery', positiveInteger)
     .description('sends one delivery once more')
     .action(async (id: number, sequence: number) => {
-      writeFields(
-        terminal(),
-        await api().request('POST', path(id, `/deliveries/${sequence}/resend`)),
-      );
+      const resent = api().POST(`${WEBHOOK}/deliveries/{sequence}/resend`, {
+        params: { path: { webhook_id: id, sequence } },
+      });
+      writeFields(terminal(), await resultOf(resent));
     });
   webhooks
     .command('test')
     .argument('<id>', 'id of the webhook', positiveInteger)
     .argument('[event-type]', 'any event type', 'customer_subscribed')
     .description('sends a sample event')
-    .action(async (id: number, eventType: string) => {
-      writeFields(
-        terminal(),
-        await api().request('POST', path(id, '/test'), { event_type: eventType }),
-      );
+    .action(async (id: number, eventType: TestedType) => {
+      const tested = api().POST(`${WEBHOOK}/test`, {
+        params: ofWebhook(id),
+        body: { event_type: eventType },
+      });
+      writeFields(terminal(), await resultOf(tested));
     });
   addReplayCommands(webhooks, api, terminal, waiting, endings.setInterrupted);
 }
@@ -158,23 +170,24 @@ interface Endings {
   readonly setInterrupted: () => void;
 }
 
+type Settings = components['schemas']['NewReportingWebhookInput'];
+
+/** The API names the types and operators to a user who gives another one. */
 interface CreateOptions {
-  readonly event: string[];
+  readonly event: Settings['events'];
   readonly eventName?: string[];
-  readonly filter?: Condition[];
+  readonly filter?: NonNullable<Settings['attribute_filters']>;
   readonly withImports?: true;
   readonly withLate?: true;
   readonly withPersonAttributes?: true;
 }
 
-interface ListedWebhook {
-  readonly id: number;
-  readonly name: string;
-  readonly endpoint: string;
-  readonly state?: LaneState & { readonly last_delivered_at: number | null };
-}
-
-const toRow = ({ id, name, endpoint, state }: ListedWebhook): Record<string, unknown> => ({
+const toRow = ({
+  id,
+  name,
+  endpoint,
+  state,
+}: components['schemas']['ReportingWebhook']): Record<string, unknown> => ({
   id,
   name,
   state: state?.state === 'disabled' ? 'paused' : state?.state,

@@ -1,34 +1,38 @@
 /** Moved endpoints that share a name and an address. */
-import type { Json, JsonObject } from '@sluice/domain/values/json';
+import { createApiClient } from '@sluice/client';
 import { expect, test } from 'vitest';
 import { moveEndpoint } from '../../src/moving/move-endpoint.ts';
-import type { MovedEndpoint } from '../../src/moving/moved-endpoint.ts';
+import type { MovedEndpoint, MovedSettings } from '../../src/moving/moved-endpoint.ts';
 
 /** The calls of the API that a move makes, over endpoints in memory. */
 function apiInMemory() {
-  const endpoints: (Record<string, Json> & { readonly id: number })[] = [];
-  const request = (method: string, path: string, body?: JsonObject): Promise<JsonObject> => {
-    if (path.startsWith('/v1/applications?'))
-      return Promise.resolve({ applications: [{ id: 'acme' }] });
-    if (method === 'GET')
-      return Promise.resolve({ endpoints: endpoints.map((each) => ({ ...each })) });
-    if (path.endsWith('/endpoints')) {
-      const made = {
-        event_names: null,
-        attribute_filters: null,
-        ...body,
-        id: endpoints.length + 1,
-      };
+  const endpoints: (MovedSettings & { readonly id: number })[] = [];
+  const answer = (method: string, path: string, body: Partial<MovedSettings>): object => {
+    if (path === '/v1/applications') return { applications: [{ id: 'acme' }] };
+    if (method === 'GET') return { endpoints };
+    if (path === '/v1/applications/acme/endpoints') {
+      const all = { event_names: null, attribute_filters: null, ...body } as MovedSettings;
+      const made = { ...all, id: endpoints.length + 1 };
       endpoints.push(made);
-      return Promise.resolve(made);
+      return made;
     }
     const found = endpoints.find(({ id }) => path === `/v1/reporting_webhooks/${id}`);
-    return Promise.resolve(Object.assign(found ?? {}, body));
+    return Object.assign(found ?? {}, body);
   };
-  return { endpoints, request };
+  const api = createApiClient({
+    url: 'http://api.example',
+    fetch: async (request) => {
+      const body = (await request.text()) || '{}';
+      const { pathname } = new URL(request.url);
+      return Response.json(
+        answer(request.method, pathname, JSON.parse(body) as Partial<MovedSettings>),
+      );
+    },
+  });
+  return { endpoints, api };
 }
 
-const endpointOf = (settings: JsonObject): MovedEndpoint => ({
+const endpointOf = (settings: Partial<MovedSettings>): MovedEndpoint => ({
   application: { id: 'acme', name: 'Acme' },
   settings: { name: 'Orders', endpoint: 'https://acme.example/hook', ...settings },
   isDisabled: false,
@@ -41,8 +45,8 @@ const OF_EU = endpointOf({
   attribute_filters: [{ field: 'data.channel', operator: 'in', values: ['eu'] }],
 });
 
-async function moveAll(api: ReturnType<typeof apiInMemory>, source: readonly MovedEndpoint[]) {
-  const run = { source, matched: new Set<Json>() };
+async function moveAll({ api }: ReturnType<typeof apiInMemory>, source: readonly MovedEndpoint[]) {
+  const run = { source, matched: new Set<number>() };
   const results: string[] = [];
   for (const endpoint of source) results.push(await moveEndpoint(api, endpoint, run));
   return results;
@@ -53,23 +57,23 @@ test.each([
   ['filters', [PAID, OF_EU]],
   ['equal settings', [PAID, PAID]],
 ])('two endpoints with one name and one address are both moved, once: %s', async (_, source) => {
-  const api = apiInMemory();
-  expect(await moveAll(api, source)).toEqual(['moved', 'moved']);
-  expect(api.endpoints).toMatchObject(
+  const memory = apiInMemory();
+  expect(await moveAll(memory, source)).toEqual(['moved', 'moved']);
+  expect(memory.endpoints).toMatchObject(
     source.map(({ settings }) => ({ ...settings, disabled: false })),
   );
-  expect(await moveAll(api, source)).toEqual(['there already', 'there already']);
+  expect(await moveAll(memory, source)).toEqual(['there already', 'there already']);
 });
 
 test('a run that was cut goes on, also if the source lists its endpoints in another order', async () => {
-  const api = apiInMemory();
-  await moveAll(api, [PAID]);
-  expect(await moveAll(api, [SENT, PAID])).toEqual(['moved', 'there already']);
+  const memory = apiInMemory();
+  await moveAll(memory, [PAID]);
+  expect(await moveAll(memory, [SENT, PAID])).toEqual(['moved', 'there already']);
 });
 
 test('an endpoint whose event names were changed here is not moved a second time', async () => {
-  const api = apiInMemory();
-  await moveAll(api, [PAID]);
-  Object.assign(api.endpoints[0] ?? {}, { event_names: ['order.paid', 'order.sent'] });
-  expect(await moveAll(api, [PAID])).toEqual(['there already']);
+  const memory = apiInMemory();
+  await moveAll(memory, [PAID]);
+  Object.assign(memory.endpoints[0] ?? {}, { event_names: ['order.paid', 'order.sent'] });
+  expect(await moveAll(memory, [PAID])).toEqual(['there already']);
 });

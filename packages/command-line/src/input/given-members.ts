@@ -1,0 +1,9 @@
+/** Options that were not given, left out of a query or a body. */
+
+/** The members that are not undefined. */
+export const givenMembers = <Members extends object>(members: Members): Given<Members> =>
+  Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== undefined),
+  ) as Given<Members>;
+
+type Given<Members> = { [Name in keyof Members]?: Exclude<Members[Name], undefined> };
