@@ -82,6 +82,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'lane',
     'process',
     'events',
+    'events/apart',
     'scheduling',
     'http',
   ],

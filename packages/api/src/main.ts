@@ -297,10 +297,8 @@ await serveAdmin(admin, {
   owner: 'API_ADMIN',
   host: settings.API_HOST,
   metrics,
-  readiness: async () => {
-    const { isReady, checks } = await checkReadiness();
-    return { isReady, details: { checks } };
-  },
+  readiness: () =>
+    checkReadiness().then(({ isReady, checks }) => ({ isReady, details: { checks } })),
   lifecycle,
   logger,
 });

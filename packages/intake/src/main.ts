@@ -39,7 +39,7 @@ import { startProcessHeartbeat } from './process-heartbeat.ts';
 import { registerProcessMetrics, registerServerMetrics } from './process-metrics.ts';
 import { openRateLimiters } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
-import { isReceiveBufferSmall } from './receive-buffer.ts';
+import { readReceiveBuffer } from './receive-buffer.ts';
 import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
 import { createRoutes } from './calls/calls.ts';
@@ -242,16 +242,11 @@ const accept = createAccept(acceptDependencies, {
 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const turns = new Turns(monotonicNow);
-const isKernelBounding = isReceiveBufferSmall();
-if (!isKernelBounding && settings.NODE_ENV === 'production')
-  logger.info(
-    'the kernel keeps more of a connection than intake reads at once, so a fast sender of small chunks may be cut; set the third value of net.ipv4.tcp_rmem to 524288, or put a proxy in front',
-  );
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   connectionCountMax: connectionCountWithin(settings.INTAKE_CONNECTION_COUNT_MAX, logger),
-  isReceiveBufferSmall: isKernelBounding,
+  isReceiveBufferSmall: readReceiveBuffer(settings.NODE_ENV === 'production', logger),
   collected: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   unread: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX / 2),
   accept,

@@ -7,9 +7,20 @@
  * is taken to its end.
  */
 import { readFileSync } from 'node:fs';
+import type { Logger } from '@sluice/platform/process/logger';
 
 /** The kernel counts its own records as well, so such a buffer never has 512 KB of bytes. */
 const SMALL_BUFFER_SIZE_BYTES_MAX = 512 * 1_024;
+
+/** {@link isReceiveBufferSmall}; if not, a line of the log names the setting of the kernel. */
+export function readReceiveBuffer(isProduction: boolean, logger: Pick<Logger, 'info'>): boolean {
+  const isSmall = isReceiveBufferSmall();
+  if (!isSmall && isProduction)
+    logger.info(
+      'the kernel keeps more of a connection than intake reads at once, so a fast sender of small chunks may be cut; set the third value of net.ipv4.tcp_rmem to 524288, or put a proxy in front',
+    );
+  return isSmall;
+}
 
 /** True if no connection can have a larger buffer: the third value of `net.ipv4.tcp_rmem`. False if it is not known. */
 export function isReceiveBufferSmall(): boolean {

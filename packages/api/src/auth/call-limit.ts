@@ -81,9 +81,9 @@ export function takeCallsTogetherIn(
       const newestMs = Math.max(...group.map(({ windowStartedAtMs }) => windowStartedAtMs));
       const taken = await takeCallsOfEach(database, calls, newestMs, windowMs);
       return group.map(({ subject, count }) => {
-        const left = counts.get(subject)! - count;
+        const left = (counts.get(subject) ?? count) - count;
         counts.set(subject, left);
-        return taken.get(subject)! - left;
+        return (taken.get(subject) ?? 0) - left;
       });
     },
   });

@@ -30,6 +30,8 @@ type Import = Pick<
 const POLL_INTERVAL_MS = 500;
 const ENDED: ReadonlySet<Import['state']> = new Set(['imported', 'failed', 'canceled']);
 
+const FORM_DATA = 'Content-Disposition: form-data';
+
 export function addImportCommands(context: ImportContext): void {
   const { program, api, terminal } = context;
   // When this was the only action on imports, it was a command of its own.
@@ -137,7 +139,7 @@ async function sendFile(
     },
   );
   const boundary = `sluice-${randomUUID()}`;
-  const part = (head: string): string => `--${boundary}\r\nContent-Disposition: form-data; ${head}`;
+  const part = (head: string): string => `--${boundary}\r\n${FORM_DATA}; ${head}`;
   async function* form(): AsyncGenerator<Uint8Array> {
     // The API wants the fields before the file.
     for (const [name, value] of Object.entries(fields))

@@ -1,4 +1,4 @@
-/** Options that were not given, left out of a query or a body. */
+/** Leaves options that were not given out of a call. */
 
 /** The members that are not undefined. */
 export const givenMembers = <Members extends object>(members: Members): Given<Members> =>

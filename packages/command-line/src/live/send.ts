@@ -61,19 +61,19 @@ export async function send(
   });
   const underWay = new Set<AbortController>();
   const cut = (): void => {
-    for (const request of underWay) request.abort();
+    for (const each of underWay) each.abort();
   };
   const lastAnswers = (): void => void setTimeout(cut, patience.lastAnswersMs).unref();
   signal.addEventListener('abort', lastAnswers, { once: true });
   const ask = async (batch: readonly SampleCall[]): Promise<string> => {
-    const request = new AbortController();
-    const timer = setTimeout(() => request.abort(), patience.answerMs);
-    underWay.add(request);
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), patience.answerMs);
+    underWay.add(abort);
     try {
-      return await post(intake, batch, request.signal);
+      return await post(intake, batch, abort.signal);
     } finally {
       clearTimeout(timer);
-      underWay.delete(request);
+      underWay.delete(abort);
     }
   };
 

@@ -7,7 +7,7 @@
  * signed with another secret. If that was cut off between, the next call goes on.
  */
 import { type ApiClient, type components, resultOf } from '@sluice/client';
-import { canonicalJson, type Json } from '@sluice/domain/values/json';
+import { canonicalJson } from '@sluice/domain/values/json';
 import type { MovedApplication, MovedEndpoint } from './moved-endpoint.ts';
 
 const ENDPOINTS = '/v1/applications/{application_id}/endpoints';
@@ -94,7 +94,7 @@ function counterpartOf(
 
 /** The events that an endpoint is sent, as one text. */
 const choiceOf = ({ event_names: names, attribute_filters: filters }: Choice): string =>
-  canonicalJson([(names ?? []).toSorted(), (filters ?? []) as Json[]]);
+  canonicalJson([(names ?? []).toSorted(), filters ?? []]);
 
 type Choice = Pick<MovedEndpoint['settings'], 'event_names' | 'attribute_filters'>;
 type Receiver = Pick<MovedEndpoint['settings'], 'name' | 'endpoint'>;

@@ -8,7 +8,7 @@ import { formText } from '../forms/form-text.ts';
 import { SecretsOnce } from '../forms/secrets-once.tsx';
 import { useWork } from '../forms/use-work.ts';
 import { FOCUSED } from '../parts/focused.ts';
-import { QrCode } from '../parts/qr-code.tsx';
+import { QrCode } from '../charts/qr-code.tsx';
 import { Mark } from './sign-in.tsx';
 
 /** The step between a mailed code and the console. */

@@ -8,7 +8,7 @@
  */
 import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome.ts';
 import type { Submission } from '../calls/accept.ts';
-import { answerOf, BASIC_CHALLENGE, countRefused, withoutDetails, type Answer } from './answer.ts';
+import { answerOf, countRefused, withoutDetails, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
 import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
@@ -33,7 +33,7 @@ import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 import type { ServerState } from './server-state.ts';
 import type { Turn } from './turns.ts';
-import { writeHead, writeStanding, type ResponseWriter } from './write-head.ts';
+import { writeAnswerHead, type ResponseWriter } from './write-head.ts';
 
 /** A promise resolves once the body is needed no more. */
 export type Accept = (submission: Submission, answer: AnswerCall) => void | Promise<void>;
@@ -218,13 +218,6 @@ export class Exchange implements FastPathCaller {
   }
 
   #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
-    const tiny = inflateTiny(this.#state.turns, bytes, encoding, this.call.sizeBytesMax);
-    if (tiny !== undefined) {
-      if (!(tiny instanceof Uint8Array)) void this.#submit(tiny);
-      else if (!this.#isOnFastPath(tiny))
-        void this.#submit(readBody(tiny, this.call.itemsKey, this.#keyLook()));
-      return;
-    }
     const take: TakeInflated = (inflated, isInTurn) => {
       if (this.#isAborted) return;
       if (!(inflated instanceof Uint8Array)) return this.#submit(inflated);
@@ -234,6 +227,8 @@ export class Exchange implements FastPathCaller {
       return this.#submit(readBody(inflated, this.call.itemsKey, this.#keyLook()));
     };
     const { call } = this;
+    const tiny = inflateTiny(this.#state.turns, bytes, encoding, call.sizeBytesMax);
+    if (tiny !== undefined) return void take(tiny, true);
     // Before it waits: turns rest for calls that need no turn.
     this.#state.heldCount++;
     this.#stopWaiting = inflateInTurn(this.#state, this.#ownerId(), bytes, encoding, call, take);
@@ -266,10 +261,7 @@ export class Exchange implements FastPathCaller {
   async #takeInTurn(bytes: Uint8Array): Promise<void> {
     const { isBatch, itemsKey } = this.call;
     if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => {
-        this.#state.turns.noteCallWithTurn();
-        return this.#submit(readBody(bytes, itemsKey, this.#keyLook()));
-      });
+      await this.#sharedTurn(() => this.#submit(readBody(bytes, itemsKey, this.#keyLook())));
       return;
     }
     const turn = await this.#nextTurn();
@@ -288,7 +280,10 @@ export class Exchange implements FastPathCaller {
 
   #sharedTurn(work: () => void | Promise<void>): Promise<void> {
     return new Promise((resolve) => {
-      this.#state.turns.share(this.#ownerId(), () => resolve(this.#isAborted ? undefined : work()));
+      this.#state.turns.share(this.#ownerId(), () => {
+        if (!this.#isAborted) this.#state.turns.noteCallWithTurn();
+        resolve(this.#isAborted ? undefined : work());
+      });
     });
   }
 
@@ -368,12 +363,7 @@ export class Exchange implements FastPathCaller {
   #write(): void {
     const res = this.#res;
     const answer = this.#answer as Answer;
-    writeHead(res, answer.status, this.#isCrossOrigin);
-    if (answer.retryAfterSeconds !== undefined) {
-      res.writeHeader('Retry-After', String(answer.retryAfterSeconds));
-    }
-    if (this.standing !== undefined) writeStanding(res, this.standing);
-    if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
+    writeAnswerHead(res, answer, this.#isCrossOrigin, this.standing);
     if (this.#large) {
       if (this.#isLast) res.writeHeader('Connection', 'close');
       this.#large.write();

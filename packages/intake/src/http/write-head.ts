@@ -1,5 +1,6 @@
 /** Heads of responses: the fields of all, and the fields of a workspace with a rate limit. */
 import type { RateStanding } from '../auth/rate-limit.ts';
+import { BASIC_CHALLENGE, type Answer } from './answer.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
 export interface ResponseWriter {
@@ -34,10 +35,23 @@ export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: bo
   res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
+/** @param standing - undefined: the workspace has no rate limit. */
+export function writeAnswerHead(
+  res: ResponseWriter,
+  { status, retryAfterSeconds, authenticate }: Answer,
+  isCrossOrigin: boolean,
+  standing: RateStanding | undefined,
+): void {
+  writeHead(res, status, isCrossOrigin);
+  if (retryAfterSeconds !== undefined) res.writeHeader('Retry-After', String(retryAfterSeconds));
+  if (standing !== undefined) writeStanding(res, standing);
+  if (authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
+}
+
 /**
  * The three fields that client libraries read today. Fewer of them read the later drafts' `RateLimit: "name";r=…;t=…`.
  */
-export function writeStanding(res: ResponseWriter, standing: RateStanding): void {
+function writeStanding(res: ResponseWriter, standing: RateStanding): void {
   res.writeHeader('RateLimit-Limit', String(standing.limit));
   res.writeHeader('RateLimit-Remaining', String(standing.remaining));
   res.writeHeader('RateLimit-Reset', String(standing.resetSeconds));

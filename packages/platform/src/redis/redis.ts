@@ -107,7 +107,7 @@ function connectStuck(cluster: Cluster): void {
  */
 class GatheringRedis extends Redis {
   /** There is no stream until the first connection. */
-  readonly #writes = new GatheredWrites(() => this.stream as Redis['stream'] | undefined);
+  readonly #writes = new GatheredWrites(() => this.stream);
 
   /** BullMQ's blocking connections. */
   override duplicate(override?: Partial<RedisOptions>): Redis {

@@ -104,9 +104,9 @@ interface Cut {
   readonly isSlow: boolean;
 }
 
-const cutsOf = (transports: readonly Transport[]): fc.Arbitrary<Cut> =>
+const cutsOf = (among: readonly Transport[]): fc.Arbitrary<Cut> =>
   fc.record({
-    transport: fc.constantFrom(...transports),
+    transport: fc.constantFrom(...among),
     sentShare: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
     waitMs: fc.constantFrom(0, 1, 5, 20, 100),
     isReset: fc.boolean(),

@@ -235,9 +235,9 @@ async function utilisationNow(): Promise<number> {
 async function expectReleased(before: number): Promise<void> {
   let isConsuming = true;
   for (let passedMs = 0; ; passedMs += isConsuming ? 0 : WINDOW_MS) {
-    const utilisation = await utilisationNow();
+    const used = await utilisationNow();
     isConsuming = intake.operations.length > 0;
-    const state = { ...intake.held(), isUsed: utilisation >= 0.05, isMore: false };
+    const state = { ...intake.held(), isUsed: used >= 0.05, isMore: false };
     state.isMore = heldSizeBytes() - before >= 16 * MEBIBYTE;
     if (passedMs >= RELEASED_WITHIN_MS || isDeepStrictEqual(state, RELEASED))
       return expect(state).toEqual(RELEASED);

@@ -22,7 +22,6 @@ import { partIdOf, type CommitBatch } from '@sluice/domain/operations/envelope';
 import type { PendingBatches, PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { FurtherBatches } from '@sluice/platform/consumers/queue-behind';
 import type { Logger } from '@sluice/platform/process/logger';
-import type { ProcessOutcome } from '../process-commit-batch.ts';
 import { AwayTenants } from './away-tenants.ts';
 import { Pass } from './pass.ts';
 import { isComplete, planParts, tenantsOf } from './tenant-parts.ts';
@@ -35,39 +34,46 @@ const IDLE_MS = 100;
 /** The others of a window come in the next step, so that no try takes as long as one that hangs (`WORKER_HUNG_AFTER_MS`). */
 const SLOW_AFTER_MS = 5_000;
 
+/** The outcome of some parts, as `ProcessOutcome`. */
+interface PartsOutcome {
+  readonly outcome: 'applied' | 'already-applied' | 'waiting';
+  /** How many parts, from the first on, if they are applied. */
+  readonly envelopes?: number;
+}
+
 /** Applies parts of one workspace, as `processCommitBatch` applies batches. */
-export type ApplyParts = (
+export type ApplyParts<Outcome extends PartsOutcome> = (
   first: CommitBatch,
   behind: readonly CommitBatch[],
   pending: PendingView,
-) => Promise<ProcessOutcome>;
+) => Promise<Outcome>;
 
-export interface ApplyApartOptions {
+export interface ApplyApartOptions<Outcome extends PartsOutcome> {
   readonly database: Database;
-  readonly applyParts: ApplyParts;
+  readonly applyParts: ApplyParts<Outcome>;
   readonly logger: Logger;
 }
 
-export interface ApartOutcome {
+export interface ApartOutcome<Outcome extends PartsOutcome> {
   /** The head and all its parts are applied. */
   readonly isDone: boolean;
   /** Batches whose last part was applied, the head included. */
   readonly completeCount: number;
-  readonly outcomes: readonly ProcessOutcome[];
+  readonly outcomes: readonly Outcome[];
   /** Absent: the next step may begin at once. */
   readonly afterMs: number;
   /** Of a workspace that waits. */
   readonly failure: unknown;
 }
 
-export class ApplyApart {
-  readonly #options: ApplyApartOptions;
+export class ApplyApart<Outcome extends PartsOutcome> {
+  readonly #options: ApplyApartOptions<Outcome>;
   readonly #away: AwayTenants;
   readonly #passes = new WeakMap<FurtherBatches, Pass>();
   readonly #pendings = new WeakMap<PendingBatches, TenantPending>();
   #expectedUntilMs = -Infinity;
 
-  constructor(options: ApplyApartOptions) {
+  constructor(options: ApplyApartOptions<Outcome>) {
     const { database, logger } = options;
     this.#options = options;
     this.#away = new AwayTenants({
@@ -105,7 +111,7 @@ export class ApplyApart {
     head: CommitBatch,
     further: FurtherBatches,
     pending: PendingBatches,
-  ): Promise<ApartOutcome> {
+  ): Promise<ApartOutcome<Outcome>> {
     const { database } = this.#options;
     this.#away.lookIfDue();
     const pass = Pass.next(this.#passes.get(further), head, this.#away.backCount);
@@ -147,7 +153,7 @@ export class ApplyApart {
     head: CommitBatch,
     further: FurtherBatches,
     pending: PendingBatches,
-  ): Promise<ApartOutcome> {
+  ): Promise<ApartOutcome<Outcome>> {
     await this.#remove([head], further, pending);
     return { isDone: true, completeCount: 0, outcomes: [], afterMs: 0, failure: undefined };
   }
@@ -158,8 +164,8 @@ export class ApplyApart {
     window: readonly CommitBatch[],
     applied: Set<string>,
     pending: PendingBatches,
-  ): Promise<{ outcomes: ProcessOutcome[]; isCut: boolean }> {
-    const outcomes: ProcessOutcome[] = [];
+  ): Promise<{ outcomes: Outcome[]; isCut: boolean }> {
+    const outcomes: Outcome[] = [];
     const tenantPending = this.#tenantPending(pending);
     for (const [tenant, parts] of planParts(window, applied, pass.waiting)) {
       if (this.#away.has(tenant)) {
@@ -183,14 +189,14 @@ export class ApplyApart {
     parts: readonly CommitBatch[],
     view: PendingView,
     applied: Set<string>,
-    outcomes: ProcessOutcome[],
+    outcomes: Outcome[],
   ): Promise<void> {
     let left = parts;
     for (let [first, ...behind] = left; first; [first, ...behind] = left) {
       const outcome = await this.#options.applyParts(first, behind, view);
       if (outcome.outcome === 'waiting') continue;
       outcomes.push(outcome);
-      const count = outcome.outcome === 'applied' ? outcome.envelopes : 1;
+      const count = outcome.envelopes ?? 1;
       for (const { id } of left.slice(0, count)) applied.add(id);
       left = left.slice(count);
     }

@@ -68,7 +68,7 @@ class Model {
 
   apply(parts: readonly CommitBatch[]): void {
     for (const { id } of parts) {
-      expect(this.applied).not.toContain(id);
+      if (this.applied.has(id)) throw new Error(`${id} was applied twice`);
       this.applied.add(id);
       this.order.push(id);
     }
@@ -107,7 +107,7 @@ class Model {
       if (this.away.delete(action.tenant)) this.backCount++;
     } else if (action.kind === 'restart') this.pass = undefined;
     else if (action.kind === 'step') await this.step();
-    else {
+    else if (action.kind === 'other') {
       const first = this.queue.slice(0, action.count);
       for (const parts of planParts(first, this.applied, new Set()).values()) this.apply(parts);
       this.removeComplete(first);

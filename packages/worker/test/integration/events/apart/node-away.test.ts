@@ -216,4 +216,5 @@ test('workers that are killed while a workspace waits neither lose nor double a 
   await outage.arrive(there, LATER);
   for (const environmentId of [away, there]) await outage.expectInOrder(environmentId);
   await outage.expectEmptyQueues();
+  expect(workers).toHaveLength(2);
 }, 300_000);

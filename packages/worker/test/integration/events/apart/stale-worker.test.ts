@@ -30,7 +30,7 @@ beforeEach(() => {
 
 /** A worker, whose queue has these batches behind the one in progress. */
 function createWorker(behind: readonly CommitBatch[] = []) {
-  const { processCommitBatch } = createCommitBatchProcessor({
+  const processor = createCommitBatchProcessor({
     database: world.database,
     numbers: new NumberStock(),
     newId: world.newId,
@@ -49,7 +49,8 @@ function createWorker(behind: readonly CommitBatch[] = []) {
   };
   return {
     removed,
-    process: (batch: CommitBatch) => processCommitBatch(batch, async () => [], pending, further),
+    process: (batch: CommitBatch) =>
+      processor.processCommitBatch(batch, async () => [], pending, further),
   };
 }
 
