@@ -2,6 +2,8 @@
 import createClient from 'openapi-fetch';
 
 const WRITES = new Set(['POST', 'PUT']);
+/** Calls by POST that change nothing: with a key their answers would be kept for seven days. */
+const READS = new Set(['/v1/objects', '/v1/event_types/{name}/check']);
 
 /**
  * @public
@@ -14,8 +16,9 @@ export function createApiClient({ url, token, fetch }) {
     ...(token !== undefined && { headers: { Authorization: `Bearer ${token}` } }),
   });
   client.use({
-    onRequest({ request }) {
-      if (WRITES.has(request.method) && !request.headers.has('Idempotency-Key'))
+    onRequest({ request, schemaPath }) {
+      const isWrite = WRITES.has(request.method) && !READS.has(schemaPath);
+      if (isWrite && !request.headers.has('Idempotency-Key'))
         request.headers.set('Idempotency-Key', newKey());
       return request;
     },

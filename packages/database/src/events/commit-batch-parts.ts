@@ -7,7 +7,8 @@
  * | the batch's id, `/` and a workspace | this part is applied (written with its effects) |
  * | the batch's id and `/` | all parts are applied, and the batch with them |
  *
- * Rows are only added, so any process may stop at any moment. A process writes the first row before it claims a part.
+ * Rows are only added, so any process may stop at any moment. A process writes the first row before it claims a part. A
+ * mark names no gate of merges: without that the trigger of an older worker would wait for every open claim.
  *
  * Beside `commit-batches.ts`, which claims wholes and parts.
  */
@@ -15,6 +16,7 @@ import { sql } from 'kysely';
 import { endIdOf, wholeIdOf } from '@sluice/domain/operations/envelope';
 import { integerColumn, textColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { tryToKeepMergesOff } from '../people/merge-gate.ts';
 
 const IN_PARTS = -1;
 
@@ -36,7 +38,9 @@ export async function beginParts(
   if (envelopeIds.length === 0) return;
   await sql`
     insert into envelopes (envelope_id, operation_count)
-    select envelope_id, ${IN_PARTS}::int from unnest(${envelopeIds}::text[]) as envelope_id order by envelope_id
+    select envelope_id, ${IN_PARTS}::int
+      from unnest(${envelopeIds}::text[]) as envelope_id, (select ${tryToKeepMergesOff(false)}) as gate
+     order by envelope_id
     on conflict (envelope_id) do nothing`.execute(database);
 }
 
@@ -50,7 +54,8 @@ export async function endParts(
     insert into envelopes (envelope_id, operation_count)
     select envelope_id, operation_count
       from unnest(${textColumn(batches, ({ id }) => endIdOf(id))}::text[],
-                  ${integerColumn(batches, (each) => each.operationCount)}::int[]) as ended (envelope_id, operation_count)
+                  ${integerColumn(batches, (each) => each.operationCount)}::int[]) as ended (envelope_id, operation_count),
+           (select ${tryToKeepMergesOff(false)}) as gate
      order by envelope_id
     on conflict (envelope_id) do nothing`.execute(database);
 }

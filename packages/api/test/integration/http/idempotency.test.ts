@@ -70,7 +70,7 @@ test('I38: a concurrent call that gets the answer of another call is marked as r
     api.database,
   );
   await sql`
-    create function keep_meanwhile() returns trigger language plpgsql as $$
+    create function keep_meanwhile() returns trigger language plpgsql security definer as $$
     begin select answer into new.answer from kept_meanwhile; return new; end $$`.execute(
     api.database,
   );

@@ -74,6 +74,7 @@ async function breakReads({ database }: ApiUnderTest, plpgsql: string): Promise<
     create view webhooks as select * from webhooks_out_of_reach where fail_read()`.execute(
     database,
   );
+  await sql`grant select on webhooks to sluice_api`.execute(database);
 }
 
 /** Ends each connection to the port with a reset. */

@@ -107,6 +107,8 @@ test('I10: a debit is refunded up to its amount, once a key, to its own grants',
 
 test('I10: a debit is refunded only up to its amount, even if the database sorts texts by language', async () => {
   // There `;` comes before `:`. It is how most servers are set up.
+  // Postgres refuses to alter a column that a trigger reads.
+  await sql`drop trigger credit_facts_by_settlers on credit_transactions`.execute(database);
   await sql`
     alter table credit_transactions alter column transaction_key type text collate "en-x-icu"`.execute(
     database,

@@ -1,4 +1,5 @@
 /** Claims of commit batches that are applied workspace by workspace. */
+import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
 import {
@@ -63,4 +64,19 @@ test('a mark waits for the transaction that claims the batch', async () => {
   released.resolve();
   await Promise.all([whole, marking]);
   expect(await applied('a')).toEqual(['a']);
+});
+
+// Otherwise a node that hangs would hold up the marks of all shards.
+test('a mark does not wait for an open claim of another batch, whose transaction keeps merges off', async () => {
+  await database.transaction().execute(async (transaction) => {
+    const claims = [{ envelopeId: 'a', operationCount: 1, traceparent: null }];
+    const { keepsMergesOff } = await claimCommitBatches(transaction, claims, [], true);
+    expect(keepsMergesOff).toBe(true);
+    await database.transaction().execute(async (other) => {
+      await sql`set local lock_timeout = '2s'`.execute(other);
+      await beginParts(other, ['b']);
+      await endParts(other, [{ id: 'b', operationCount: 1 }]);
+    });
+  });
+  expect(await applied('b')).toEqual(['b']);
 });

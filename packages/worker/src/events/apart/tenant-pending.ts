@@ -25,7 +25,8 @@ export class TenantPending {
   readonly #applied = new WeakMap<PendingBatch, Set<number>>();
   readonly #parts = new WeakMap<PendingBatch, Map<number, PendingBatch>>();
   readonly #wholes = new WeakMap<PendingBatch, PendingBatch>();
-  readonly #forgottenLists = new Set<PendingBatch[]>();
+  /** Each with its workspace: another workspace's part of the same batch may be pending. */
+  readonly #forgottenLists = new Map<PendingBatch[], number>();
   readonly #waiters = new Set<() => void>();
 
   constructor(database: Database, pending: PendingBatches, onPartlyApplied: () => void) {
@@ -59,7 +60,7 @@ export class TenantPending {
       watchForgotten: () => {
         const ofWholes = pending.watchForgotten();
         const ofParts: PendingBatch[] = [];
-        this.#forgottenLists.add(ofParts);
+        this.#forgottenLists.set(ofParts, environmentId);
         return {
           get batches() {
             return [...ofParts, ...ofWholes.batches.map(partOfWhole)];
@@ -119,7 +120,8 @@ export class TenantPending {
       if (!this.#isPending(part, environmentId)) continue;
       this.#applied.set(whole, (this.#applied.get(whole) ?? new Set()).add(environmentId));
       this.#parts.get(whole)?.delete(environmentId);
-      for (const list of this.#forgottenLists) list.push(part);
+      for (const [list, owner] of this.#forgottenLists)
+        if (owner === environmentId) list.push(part);
       for (const end of [...this.#waiters]) end();
     }
   }
