@@ -9,12 +9,15 @@ import type { Logger } from '@sluice/platform/process/logger';
 
 const CONNECTION_PART = 3 / 4;
 
-/** @returns `wanted`, or less if the kernel does not allow as many files. Then a line of the log names its limit. */
-export function connectionCountWithin(wanted: number, logger: Pick<Logger, 'warn'>): number {
+/**
+ * @returns `wanted`, or less if the kernel does not allow as many files. Then a line of the log names its limit; no
+ *   warning, since the supervisor of `npm start` takes the last one for the cause of a death.
+ */
+export function connectionCountWithin(wanted: number, logger: Pick<Logger, 'info'>): number {
   const openFilesMax = readOpenFilesMax();
   const connectionCountMax = Math.min(wanted, Math.floor(CONNECTION_PART * openFilesMax));
   if (connectionCountMax < wanted)
-    logger.warn(
+    logger.info(
       {
         openFilesMax,
         connectionCountMax,
