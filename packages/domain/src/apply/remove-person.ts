@@ -36,9 +36,16 @@ export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
   resolution.person.fate = 'removed';
 }
 
+/** Clocks of two intakes may differ by so much. A person who is younger than that was perhaps there before the deletion. */
+const CLOCK_DIFFERENCE_MS_MAX = 120_000;
+
 /** True for a late deletion of a name that somebody was given since: it meant an earlier owner, or no person. */
 function isMadeSince({ isReplayed, receivedAtMs }: DeletePerson, { row }: PersonState): boolean {
-  return isReplayed === true && row !== undefined && row.createdAtMs > receivedAtMs;
+  return (
+    isReplayed === true &&
+    row !== undefined &&
+    row.createdAtMs > receivedAtMs + CLOCK_DIFFERENCE_MS_MAX
+  );
 }
 
 /** Deletes the person and blocks their identifiers; an identifier without a person is blocked too. */

@@ -29,6 +29,7 @@ beforeEach(() => {
 });
 
 const DELETED_AT_MS = NOW_MS + 1_000;
+const CLOCKS_APART_MS = 120_000;
 const replayed = (operation: Operation, receivedAtMs: number): Operation => ({
   ...operation,
   receivedAtMs,
@@ -266,9 +267,17 @@ it.each(['email:b@example.com', 'anonymous_id:v'])(
 );
 
 it('a late deletion leaves a person who was made after it was received', () => {
-  store.apply(identify('id:1'), { ...identify('id:2'), receivedAtMs: NOW_MS + 2 });
+  const madeAtMs = NOW_MS + 1 + CLOCKS_APART_MS;
+  store.apply(identify('id:1'), { ...identify('id:2'), receivedAtMs: madeAtMs + 1 });
   store.apply(replayed(remove('id:1'), NOW_MS + 1), replayed(remove('id:2'), NOW_MS + 1));
   expect(store.people).toMatchObject([{ id: '2' }]);
+});
+
+// One intake's clock may be a minute ahead, and another's a minute behind.
+it('a late deletion of a person who was there before it by two clocks that differ deletes them', () => {
+  store.apply({ ...identify('id:1'), receivedAtMs: NOW_MS + CLOCKS_APART_MS });
+  store.apply(replayed(remove('id:1'), NOW_MS));
+  expect(store.people).toEqual([]);
 });
 
 it('a late deletion of a deleted person leaves the present owner of the name', () => {

@@ -18,10 +18,10 @@ const FIRST_ALLOWANCE = 24_000;
 /** Node's client takes 1.7 µs to make a line and its chunk; at 400 it was cut once in ten runs. */
 const ALLOWANCE_PER_MS = 1_000;
 /**
- * The kernel keeps megabytes of a connection, and a client in Go or Java fills them again while they are read: 7 MB in
- * chunks of 29 bytes. They take 120 ms. With 80,000 half of such clients were cut.
+ * The kernel keeps megabytes of a connection, and a client in Go or Java fills them again while they are read: 4 MB in
+ * chunks of 29 bytes. They take 70 ms. With 80,000 half of such clients were cut.
  */
-const ALLOWANCE_MAX = 200_000;
+const ALLOWANCE_MAX = 120_000;
 /** While several connections bring many chunks, each has its part of that, and no less than this: 25 ms. */
 const SHARED_ALLOWANCE_MAX = 40_000;
 /** Of many chunks, in one turn. */

@@ -134,8 +134,12 @@ test('tokens that are wrong, revoked, expired or of a closed account are refused
   await sql`
     update api_credentials set revoked_at = now() where secret_hint = ${'sa_live_revoked_one'.slice(-4)}
        and secret_hash = sha256('sa_live_revoked_one')`.execute(api.database);
-  // Opens the connection, whose own statements do not count.
-  await api.call('GET', `/v1/accounts/${accountId}/all_users`, { key: 'sa_live_unknown_zero' });
+  // Opens all connections of the pool: their own statements do not count.
+  await Promise.all(
+    Array.from({ length: 20 }, (_, n) =>
+      api.call('GET', `/v1/accounts/${accountId}/all_users`, { key: `sa_live_unknown_${n}` }),
+    ),
+  );
   const seen = [];
   for (const token of ['sa_live_unknown_one', 'sa_live_revoked_one', 'sa_live_expired_one']) {
     const call = () => api.call('GET', `/v1/accounts/${accountId}/all_users`, { key: token });
