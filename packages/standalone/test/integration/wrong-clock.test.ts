@@ -32,8 +32,8 @@ const jumpingBy = (ms: number) => `${WRONG_DATE}
   const wait = setTimeout;
   const minuteWaits = [];
   globalThis.setTimeout = Object.assign((run, delayMs, ...rest) => {
-    // Long waits of a process end together, up to half a second early.
-    if (!(delayMs > 59_000 && delayMs <= 60_000)) return wait(run, delayMs, ...rest);
+    // Long waits of a process end together, up to half a second early or 2 ms late.
+    if (!(delayMs > 59_000 && delayMs < 60_100)) return wait(run, delayMs, ...rest);
     minuteWaits.push(run);
     return wait(run, aheadMs === 0 ? delayMs : 100, ...rest);
   }, wait);

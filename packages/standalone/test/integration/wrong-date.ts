@@ -23,7 +23,8 @@ export const settingClock = (setByMs: number, isAtStart: boolean): string =>
   const wait = setTimeout;
   const minuteWaits = [];
   globalThis.setTimeout = Object.assign((run, delayMs, ...rest) => {
-    if (delayMs !== 60_000) return wait(run, delayMs, ...rest);
+    // Long waits of a process end together, up to half a second early or 2 ms late.
+    if (!(delayMs > 59_000 && delayMs < 60_100)) return wait(run, delayMs, ...rest);
     const timer = wait(run, isSet ? 600_000 : delayMs, ...rest);
     minuteWaits.push(timer);
     return timer;
