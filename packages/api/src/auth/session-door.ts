@@ -6,10 +6,11 @@ import { findConsoleSession, type ConsoleSession } from '@sluice/database/users/
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import type { Database } from '@sluice/database/connection/connection';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { DEMO_ELSEWHERE_MESSAGE, mayUseDemo } from '@sluice/domain/accounts/demo-calls';
+import { DEMO_ELSEWHERE_MESSAGE } from '@sluice/domain/accounts/demo-calls';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import type { Problem } from '../http/problem.ts';
+import { isForDemo } from './demo-guard.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 import { createUseRecorder, type UseRecorderEffects } from './record-use.ts';
 import { accountOfCookie, readSessionCookie, refuseVisit, TWO_CALLERS } from './session-cookie.ts';
@@ -32,14 +33,6 @@ export type ReadSession = (request: FastifyRequest) => Promise<SessionReading>;
 
 export const DEMO_TOKEN_HASH = hashSecret(DEMO.accountToken);
 
-/** Whether the call may use the demo, by the host and the proxies that it came through. */
-export const isForDemo = (request: FastifyRequest, demoHosts: readonly string[]): boolean =>
-  mayUseDemo(
-    request.headers.host ?? '',
-    request.headers['x-forwarded-for'] !== undefined,
-    demoHosts,
-  );
-
 export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
   const { database, demoHosts } = effects;
   const noteUse = createUseRecorder(effects);
@@ -52,7 +45,7 @@ export function createSessionDoor(effects: SessionDoorEffects): ReadSession {
     if (foreign) return { outcome: 'refused', problem: foreign };
     const session = await findSession(database, text, isUse(request));
     if (!session) return { outcome: 'refused', problem: SESSION_OVER, text };
-    if (session.way === 'demo' && !isForDemo(request, demoHosts))
+    if (session.way === 'demo' && !isForDemo(request.headers, demoHosts))
       return {
         outcome: 'refused',
         problem: { code: 'forbidden', message: DEMO_ELSEWHERE_MESSAGE },

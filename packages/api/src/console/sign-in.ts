@@ -36,11 +36,12 @@ import { TRIES_PER_HOUR_AND_IP } from '../accounts/signup.ts';
 import { CODE_LIFETIME_MS, isCode } from '../accounts/signup-code.ts';
 import { createTokenRate } from '../auth/account-guard.ts';
 import { CallLimit, takeCallsIn } from '../auth/call-limit.ts';
+import { isForDemo } from '../auth/demo-guard.ts';
 import { isAllowedFrom } from '../auth/ip-allowlist.ts';
 import { createUseRecorder } from '../auth/record-use.ts';
 import type { RefusedCredentials } from '../auth/refused-credentials.ts';
 import { newSessionCookie, refuseVisit } from '../auth/session-cookie.ts';
-import { DEMO_TOKEN_HASH, isForDemo, type ReadSession } from '../auth/session-door.ts';
+import { DEMO_TOKEN_HASH, type ReadSession } from '../auth/session-door.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { beginSession } from './begin-session.ts';
@@ -257,7 +258,7 @@ export function registerSignIn(
 
 /** The user whom the button "Open the demo" signs in; undefined if the demo is not open to this call. */
 async function findDemo({ database, demoHosts }: SignInEffects, request: FastifyRequest) {
-  if (!isForDemo(request, demoHosts)) return undefined;
+  if (!isForDemo(request.headers, demoHosts)) return undefined;
   return findDemoUser(database, DEMO.accountId, DEMO_TOKEN_HASH);
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { FORWARDING_HEADERS } from '@sluice/domain/accounts/demo-calls';
 import { refuseDemo } from '../../src/auth/demo-guard.ts';
 
 const demo = { authorization: 'Bearer sa_sandbox_demo' };
@@ -23,6 +24,10 @@ test.each([
   const refusal = refuseDemo(headers, ['demo.example']);
   expect(refusal === undefined).toBe(isLetIn);
   if (refusal) expect(refusal.message).toContain('DEMO_HOSTS');
+});
+
+test.each(FORWARDING_HEADERS)('a call by a proxy that adds %s is refused', (name) => {
+  expect(refuseDemo({ ...demo, host: 'localhost', [name]: '' }, [])?.code).toBe('forbidden');
 });
 
 test('the demo’s token is refused in the exchange too', () => {

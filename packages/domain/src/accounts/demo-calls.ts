@@ -1,13 +1,23 @@
 /**
  * Allowed origins of a call with a credential of the demo. The demo's tokens and keys are in the documentation. So they
- * are refused for a call that comes through a proxy or a tunnel (`X-Forwarded-For`), or for a host that is not this
- * machine (a name that a web page made lead here).
+ * are refused for a call that comes through a proxy or a tunnel, or for a host that is not this machine (a name that a web
+ * page made lead here).
  */
+
+/** In lower case. A proxy or a tunnel adds one of them; a client of this machine sends none. */
+export const FORWARDING_HEADERS = [
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-real-ip',
+  'forwarded',
+  'via',
+] as const;
+
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /**
  * @param host - the header `Host`; empty if the call has no such header.
- * @param isForwarded - whether the call has an `X-Forwarded-For`.
+ * @param isForwarded - whether the call has one of the {@link FORWARDING_HEADERS}.
  * @param demoHosts - names, in lower case and without ports, that are always allowed (`DEMO_HOSTS`).
  */
 export function mayUseDemo(

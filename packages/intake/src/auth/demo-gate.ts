@@ -16,7 +16,7 @@ export class DemoGate {
     this.#demoHosts = demoHosts;
   }
 
-  /** @param head - of the call: its host, and whether it has an `X-Forwarded-For`. */
+  /** @param head - of the call: its host, and whether a proxy or a tunnel has passed it on. */
   isOpenTo({
     host,
     isForwarded,

@@ -1,5 +1,6 @@
 /** The demo's button: one click, on this machine alone, for as long as the demo is open. */
 import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { FORWARDING_HEADERS } from '@sluice/domain/accounts/demo-calls';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sessionSubject } from '../../../src/auth/session-door.ts';
@@ -49,10 +50,12 @@ test('a call opens the demo on this machine, and the session ends with it', asyn
     workspaces: [{ id: 1 }],
   });
 
-  const forwarded = { 'x-forwarded-for': '203.0.113.9' };
-  expectProblem(await openDemo(forwarded), 403, 'forbidden');
-  const answer = await world.call('GET', '/console/me', { cookie, headers: forwarded });
-  expectProblem(answer, 403, 'forbidden');
+  for (const name of FORWARDING_HEADERS) {
+    const forwarded = { [name]: '203.0.113.9' };
+    expectProblem(await openDemo(forwarded), 403, 'forbidden');
+    const answer = await world.call('GET', '/console/me', { cookie, headers: forwarded });
+    expectProblem(answer, 403, 'forbidden');
+  }
 
   await revokeDemoCredentials(database);
   expectProblem(await world.call('GET', '/console/me', { cookie }), 401, 'unauthorized');

@@ -5,6 +5,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { DEMO } from '@sluice/database/demo/seed-demo';
+import { FORWARDING_HEADERS } from '@sluice/domain/accounts/demo-calls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,
@@ -70,6 +71,9 @@ const PROXY = { 'x-forwarded-for': '203.0.113.9' };
 const ELSEWHERE: Readonly<Record<string, Record<string, string>>> = {
   'through a proxy': PROXY,
   'through a proxy that names no client': { 'x-forwarded-for': '' },
+  ...Object.fromEntries(
+    FORWARDING_HEADERS.map((name) => [`through a proxy that adds ${name}`, { [name]: 'x' }]),
+  ),
   'for a name that leads here': { host: 'rebound.example' },
   'for a name that begins like this machine': { host: '127.0.0.1.example:80' },
 };
