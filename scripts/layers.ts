@@ -71,7 +71,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'settings',
     'secrets',
   ],
-  intake: ['stream', 'http', 'body', 'calls', 'commit', 'auth', 'event-types'],
+  intake: ['stream', 'http', 'connections', 'body', 'calls', 'commit', 'auth', 'event-types'],
   worker: [
     'tracing',
     'purchases',

@@ -33,13 +33,14 @@ import { browserPages } from './http/browser-pages.ts';
 import { openCommitter } from './commit/open-committer.ts';
 import { authPage, regionPage } from './http/credential-pages.ts';
 import { TEXT_TYPE } from './http/page.ts';
+import { openCuts } from './connections/cut-log.ts';
 import { createHealth, readinessPage } from './health.ts';
 import { connectionCountWithin } from './open-files.ts';
 import { startProcessHeartbeat } from './process-heartbeat.ts';
 import { registerProcessMetrics, registerServerMetrics } from './process-metrics.ts';
 import { openRateLimiters } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
-import { readReceiveBuffer } from './receive-buffer.ts';
+import { receiveBuffersBy } from './receive-buffer.ts';
 import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
 import { createRoutes } from './calls/calls.ts';
@@ -242,11 +243,13 @@ const accept = createAccept(acceptDependencies, {
 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const turns = new Turns(monotonicNow);
+const cuts = openCuts(logger, lifecycle);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   connectionCountMax: connectionCountWithin(settings.INTAKE_CONNECTION_COUNT_MAX, logger),
-  isReceiveBufferSmall: readReceiveBuffer(settings.NODE_ENV === 'production', logger),
+  cuts,
+  boundReceiveBuffers: receiveBuffersBy(process.execPath, settings.NODE_ENV, logger),
   collected: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX),
   unread: sharedWithNewcomers(settings.INTAKE_PENDING_SIZE_BYTES_MAX / 2),
   accept,
@@ -285,10 +288,10 @@ const server = await startServer({
     }),
     '/auth': (_, asked) => authPage(credentials, asked),
     '/api/v1/accounts/region': (_, asked) => regionPage(credentials, asked, settings.INTAKE_REGION),
-    ...browserPages(keys, settings.INTAKE_IS_HTTPS),
+    ...browserPages(credentials, settings.INTAKE_IS_HTTPS),
   },
 });
-registerServerMetrics({ metrics, unauthorized, server });
+registerServerMetrics({ metrics, unauthorized, server, cuts });
 lifecycle.defer('server', () =>
   stopServing({
     server,

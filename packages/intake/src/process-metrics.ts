@@ -2,6 +2,7 @@
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
+import type { CutConnections } from './connections/cut-connections.ts';
 import type { Batcher } from './commit/batcher.ts';
 import type { DiskBuffer } from './commit/disk-buffer.ts';
 import type { Server } from './server.ts';
@@ -100,7 +101,8 @@ export function registerProcessMetrics({
 export interface ServerMetricsDependencies {
   readonly metrics: Metrics;
   readonly unauthorized: Pick<UnauthorizedRecorder, 'reasonCounts'>;
-  readonly server: Pick<Server, 'refusedCounts' | 'cutConnectionCount'>;
+  readonly server: Pick<Server, 'refusedCounts'>;
+  readonly cuts: Pick<CutConnections, 'counts'>;
 }
 
 /** As `registerProcessMetrics`, of calls and connections that were not taken. */
@@ -108,6 +110,7 @@ export function registerServerMetrics({
   metrics,
   unauthorized,
   server,
+  cuts,
 }: ServerMetricsDependencies): void {
   metrics.counterBy(
     'reason',
@@ -121,9 +124,10 @@ export function registerServerMetrics({
     'Calls that were not taken, by the status of their answer',
     () => server.refusedCounts(),
   );
-  metrics.counter(
+  metrics.counterBy(
+    'reason',
     'sluice_intake_cut_connections_total',
-    'Connections that were cut because as many as allowed were open',
-    () => server.cutConnectionCount(),
+    'Connections that intake cut without an answer, by reason: too_many_connections, too_many_chunks, too_many_bytes of all streams, silent, unread_answer',
+    () => cuts.counts,
   );
 }

@@ -32,7 +32,8 @@ import {
   type Head,
 } from './http/request-head.ts';
 import type { ServerState } from './http/server-state.ts';
-import { SILENCE_TICK_MS, SilentConnections } from './http/silent-connections.ts';
+import type { CutConnections } from './connections/cut-connections.ts';
+import { SILENCE_TICK_MS, SilentConnections } from './connections/silent-connections.ts';
 import { BodyReads } from './body/body-reads.ts';
 import type { FastPath } from './calls/fast-path.ts';
 import { RepeatedKeyLooks } from './calls/repeated-key.ts';
@@ -44,8 +45,12 @@ export interface ServerOptions {
   readonly port: number;
   /** Of open connections. Further ones are cut. */
   readonly connectionCountMax: number;
-  /** As `receive-buffer.ts` has found. */
-  readonly isReceiveBufferSmall: boolean;
+  readonly cuts: Pick<CutConnections, 'cut'>;
+  /**
+   * Called once the server listens. True if the kernel bounds each turn of the connections that come from then on
+   * (`receive-buffer.ts`).
+   */
+  readonly boundReceiveBuffers: (port: number) => Promise<boolean>;
   readonly routes: readonly Route[];
   readonly accept: Accept;
   /** Asked before `accept`, for calls that can take the fast path. */
@@ -77,8 +82,6 @@ export interface Server {
   receivedCount(): number;
   /** By status, since the start: calls that were not taken. Streams are not counted. */
   refusedCounts(): ReadonlyMap<string, number>;
-  /** Connections beyond the maximum, since the start. */
-  cutConnectionCount(): number;
 }
 
 /** @throws AppError PORT_TAKEN */
@@ -99,11 +102,12 @@ export function startServer(options: ServerOptions): Promise<Server> {
     ownerOf: options.ownerOf,
     demoGate: new DemoGate(options.demoHosts),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
-    bodyReads: new BodyReads(() => performance.now(), options.isReceiveBufferSmall),
+    bodyReads: new BodyReads(() => performance.now()),
     requestTurns: new RequestTurns(),
+    cuts: options.cuts,
   };
 
-  const silent = new SilentConnections();
+  const silent = new SilentConnections(options.cuts);
   let ticking: NodeJS.Timeout | undefined;
   const tick = (): void => {
     if (silent.tick()) return;
@@ -111,13 +115,11 @@ export function startServer(options: ServerOptions): Promise<Server> {
     ticking = undefined;
   };
   let connectionCount = 0;
-  let cutConnectionCount = 0;
   app.filter((res, change) => {
     connectionCount += change;
     if (change <= 0) return;
     if (connectionCount > options.connectionCountMax) {
-      cutConnectionCount++;
-      res.close();
+      options.cuts.cut(res, 'too_many_connections');
       return;
     }
     silent.opened(res);
@@ -208,7 +210,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         requireFreePort(wanted).then(() => reject(portTaken(wanted)), reject);
         return;
       }
-      resolve({
+      const server: Server = {
         port: us_socket_local_port(socket),
         stopListening() {
           state.isStopping = true;
@@ -222,8 +224,11 @@ export function startServer(options: ServerOptions): Promise<Server> {
         inFlightCount: () => state.inFlightCount,
         receivedCount: () => state.receivedCount,
         refusedCounts: () => state.refusedCounts,
-        cutConnectionCount: () => cutConnectionCount,
-      });
+      };
+      options.boundReceiveBuffers(server.port).then((isBound) => {
+        if (isBound) state.bodyReads.trustReceiveBuffers();
+        resolve(server);
+      }, reject);
     });
   });
 }
@@ -302,7 +307,7 @@ function isRefusedForFraming(res: HttpResponse, head: Head, method?: 'HEAD' | 'O
 function refuse(
   res: HttpResponse,
   req: HttpRequest,
-  { bodyReads }: ServerState,
+  { bodyReads, cuts }: ServerState,
   { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
   const isHead = req.getMethod() === 'head';
@@ -316,7 +321,7 @@ function refuse(
   });
   res.onData((chunk, isLast) => {
     if (!isOver && !isLast && read.isFlood(chunk.byteLength)) {
-      res.close();
+      cuts.cut(res, 'too_many_chunks');
       return;
     }
     sizeBytes += chunk.byteLength;

@@ -24,6 +24,8 @@ const ALLOWANCE_PER_MS = 1_000;
 const ALLOWANCE_MAX = 120_000;
 /** While several connections bring many chunks, each has its part of that, and no less than this: 25 ms. */
 const SHARED_ALLOWANCE_MAX = 40_000;
+/** In one turn: a buffer of 512 KB holds fewer chunks of one byte. */
+const SMALL_BUFFER_COST_MAX = 90_000;
 /** Of many chunks, in one turn. */
 const BUSY_COST = 1_000;
 const BUSY_FOR_MS = 1_000;
@@ -43,7 +45,7 @@ const BUSY_FOR_MS = 1_000;
  */
 export class BodyReads {
   readonly #monotonicNow: () => number;
-  readonly #isReceiveBufferSmall: boolean;
+  #areReceiveBuffersSmall = false;
   /** Read last is last. */
   readonly #open = new Set<BodyRead>();
   #turn = 0;
@@ -51,13 +53,17 @@ export class BodyReads {
   /** At the end of the last turn. */
   #busyCount = 0;
 
-  /**
-   * @param monotonicNow - milliseconds that never go back.
-   * @param isReceiveBufferSmall - true if the kernel bounds each turn itself (`receive-buffer.ts`). Then every connection stays.
-   */
-  constructor(monotonicNow: () => number, isReceiveBufferSmall = false) {
+  /** @param monotonicNow - milliseconds that never go back. */
+  constructor(monotonicNow: () => number) {
     this.#monotonicNow = monotonicNow;
-    this.#isReceiveBufferSmall = isReceiveBufferSmall;
+  }
+
+  /**
+   * The kernel bounds each turn of the connections that come from now on (`receive-buffer.ts`): each of them stays. An earlier
+   * one may have a larger buffer, and is cut if it brings more in a turn than a small one holds.
+   */
+  trustReceiveBuffers(): void {
+    this.#areReceiveBuffersSmall = true;
   }
 
   /**
@@ -69,7 +75,7 @@ export class BodyReads {
     const read = new BodyRead(connection, {
       onResumed,
       isFull: () => this.#turnCost > TURN_COST_MAX,
-      mayCut: !this.#isReceiveBufferSmall,
+      isBufferSmall: () => this.#areReceiveBuffersSmall,
       openedAtMs: this.#monotonicNow(),
       spend: (cost) => this.#spend(read, cost),
       close: () => void this.#open.delete(read),
@@ -115,7 +121,7 @@ interface TurnOfReads {
   readonly onResumed: (() => void) | undefined;
   /** The turn has no time left for further connections. */
   readonly isFull: () => boolean;
-  readonly mayCut: boolean;
+  readonly isBufferSmall: () => boolean;
   readonly openedAtMs: number;
   readonly spend: (cost: number) => void;
   readonly close: () => void;
@@ -151,7 +157,8 @@ export class BodyRead implements Throttle {
     this.#turn.spend(cost);
     this.#turnCost += cost;
     this.#allowance -= cost;
-    return this.#turn.mayCut && this.#allowance < 0 && this.#turn.isFull();
+    if (this.#turn.isBufferSmall()) return this.#turnCost > SMALL_BUFFER_COST_MAX;
+    return this.#allowance < 0 && this.#turn.isFull();
   }
 
   /**

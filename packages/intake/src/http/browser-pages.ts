@@ -8,7 +8,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
-import type { Authentication, KeyRing } from '../auth/authenticate.ts';
+import { endOfKey, hintOf, type Authentication } from '../auth/authenticate.ts';
+import type { CredentialDependencies } from './credential-pages.ts';
 import { JSON_TYPE, TEXT_TYPE, type Asked, type Page, type PageOf } from './page.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
@@ -24,13 +25,13 @@ const CLIENT_NAMES = ['Segment.io', 'Customer.io Data Pipelines'] as const;
  * their vendor's host for, so there is an answer with each name alone too.
  */
 function settingsPage(
-  keys: KeyRing,
+  deps: CredentialDependencies,
   writeKey: string,
   asked: Asked,
   isSecure: boolean,
   names: readonly string[],
 ): Page {
-  if (!opens(keys.authenticateWriteKey(writeKey), asked)) {
+  if (!opensByKey(deps, 'pipelines.settings', writeKey, asked)) {
     return { status: '404 Not Found', contentType: TEXT_TYPE, body: 'no such write key' };
   }
   const address = { apiHost: `${asked.host}/v1`, protocol: isSecure ? 'https' : 'http' };
@@ -72,13 +73,15 @@ function settingsPage(
  * their events, and the answer names no other part to load or report. The answer to an unknown key is the one at which
  * they stop.
  */
-function sourceConfigPage(keys: KeyRing, asked: Asked, writeKey: string): Page {
+function sourceConfigPage(deps: CredentialDependencies, asked: Asked, writeKey: string): Page {
+  const { keys } = deps;
   const { authorization } = asked;
-  const found =
-    authorization === ''
-      ? keys.authenticateWriteKey(writeKey)
-      : keys.authenticatePipelines(authorization);
-  if (found.outcome === 'unknown' || !opens(found, asked)) {
+  const isInHeader = authorization !== '';
+  const found = isInHeader
+    ? keys.authenticatePipelines(authorization)
+    : keys.authenticateWriteKey(writeKey);
+  const hint = isInHeader ? hintOf(authorization) : endOfKey(writeKey);
+  if (!opens(deps, 'pipelines.source_config', found, hint, asked) || found.outcome === 'unknown') {
     const body = JSON.stringify({ message: 'Invalid write key' });
     return { status: '400 Bad Request', contentType: JSON_TYPE, body };
   }
@@ -100,8 +103,36 @@ function sourceConfigPage(keys: KeyRing, asked: Asked, writeKey: string): Page {
   };
 }
 
-const opens = (found: Authentication, { mayUseDemo }: Asked): boolean =>
-  found.outcome === 'known' && (mayUseDemo || !found.workspace.isDemo);
+/**
+ * A client with a mistyped key stops at this answer and sends no call, so the refusal of its key is recorded here.
+ *
+ * @param source - the name of the page.
+ */
+function opens(
+  { recordUnauthorized }: CredentialDependencies,
+  source: string,
+  found: Authentication,
+  hint: string | undefined,
+  { mayUseDemo }: Asked,
+): boolean {
+  if (found.outcome === 'unknown') {
+    const reason = hint === undefined ? 'missing' : 'not_in_force';
+    recordUnauthorized(source, found.siteEnvironmentId, { reason, hint });
+    return false;
+  }
+  const { environmentId, isDemo } = found.workspace;
+  if (mayUseDemo || !isDemo) return true;
+  recordUnauthorized(source, environmentId, { reason: 'demo_elsewhere', hint });
+  return false;
+}
+
+const opensByKey = (
+  deps: CredentialDependencies,
+  source: string,
+  writeKey: string,
+  asked: Asked,
+): boolean =>
+  opens(deps, source, deps.keys.authenticateWriteKey(writeKey), endOfKey(writeKey), asked);
 
 const SCRIPT_CACHE_SECONDS = 300;
 const HOST = /^[\w.:[\]-]{1,255}$/;
@@ -118,8 +149,13 @@ export function snippetPage(host: string, isSecure: boolean): Page {
 /**
  * `GET /v1/analytics-js/snippet/{writeKey}/analytics.min.js`: the client that the snippet loads. An unknown key is 404.
  */
-export function clientPage(keys: KeyRing, writeKey: string, asked: Asked, isSecure: boolean): Page {
-  if (!opens(keys.authenticateWriteKey(writeKey), asked))
+export function clientPage(
+  deps: CredentialDependencies,
+  writeKey: string,
+  asked: Asked,
+  isSecure: boolean,
+): Page {
+  if (!opensByKey(deps, 'pipelines.client', writeKey, asked))
     return { status: '404 Not Found', contentType: TEXT_TYPE, body: 'no such write key' };
   // `<` cannot be in a key that is in force, but the script must not depend on that.
   const literal = JSON.stringify(writeKey).replaceAll('<', '\\u003c');
@@ -149,19 +185,22 @@ function scriptPage(script: string, host: string, isSecure: boolean): Page {
 }
 
 /** The pages of browsers by their paths. */
-export function browserPages(keys: KeyRing, isHttps: boolean): Record<string, PageOf> {
+export function browserPages(
+  deps: CredentialDependencies,
+  isHttps: boolean,
+): Record<string, PageOf> {
   const settings =
     (names: readonly string[]): PageOf =>
     ([writeKey = ''], asked) =>
-      settingsPage(keys, writeKey, asked, isHttps, names);
-  const client: PageOf = ([writeKey = ''], asked) => clientPage(keys, writeKey, asked, isHttps);
+      settingsPage(deps, writeKey, asked, isHttps, names);
+  const client: PageOf = ([writeKey = ''], asked) => clientPage(deps, writeKey, asked, isHttps);
   const path = '/v1/projects/:writeKey/settings';
   const [segment, customerio] = CLIENT_NAMES;
   return {
     [path]: settings(CLIENT_NAMES),
     [`/segment${path}`]: settings([segment]),
     [`/customerio${path}`]: settings([customerio]),
-    '/sourceConfig': (_, asked, query) => sourceConfigPage(keys, asked, query('writeKey')),
+    '/sourceConfig': (_, asked, query) => sourceConfigPage(deps, asked, query('writeKey')),
     '/v1/analytics-js/snippet': (_, { host }) => snippetPage(host, isHttps),
     '/v1/analytics-js/snippet/:writeKey/analytics.min.js': client,
     '/analytics.js/v1/:writeKey/analytics.min.js': client,

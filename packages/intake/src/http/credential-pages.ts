@@ -10,7 +10,8 @@ import { refusalOf } from '../auth/shown-credentials.ts';
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import { JSON_TYPE, type Asked, type Page } from './page.ts';
 
-interface CredentialDependencies {
+/** Keys, and the record of keys that were refused. */
+export interface CredentialDependencies {
   readonly keys: KeyRing;
   readonly recordUnauthorized: (
     source: string,

@@ -10,17 +10,22 @@ import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome
 import type { Submission } from '../calls/accept.ts';
 import { answerOf, countRefused, withoutDetails, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
-import { readBatchInTurns } from '../calls/batch-items.ts';
 import type { CommitOutcome } from '../commit/commit-group.ts';
+import type { CutReason } from '../connections/cut-connections.ts';
 import { BodyPieces } from '../body/body-pieces.ts';
 import type { BodyRead } from '../body/body-reads.ts';
-import { inflateInTurn, inflateTiny, type TakeInflated } from './inflate-in-turn.ts';
+import {
+  holdBody,
+  inflateHeld,
+  nextTurn,
+  SMALL_BODY_SIZE_BYTES_MAX,
+  type BodyOwner,
+} from './body-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX, OversizedBody } from '../body/oversized-body.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
 import {
   readBody,
   readContentEncoding,
-  readLargeBody,
   tooLarge,
   UNREADABLE_PATH,
   unsupportedEncoding,
@@ -32,7 +37,6 @@ import { LARGE_ANSWER_SIZE_BYTES_MIN, LargeAnswer } from './large-answer.ts';
 import type { Head } from './request-head.ts';
 import type { FastPath, FastPathCaller } from '../calls/fast-path.ts';
 import type { ServerState } from './server-state.ts';
-import type { Turn } from './turns.ts';
 import { writeAnswerHead, type ResponseWriter } from './write-head.ts';
 
 /** A promise resolves once the body is needed no more. */
@@ -47,13 +51,11 @@ export type Accept = (submission: Submission, answer: AnswerCall) => void | Prom
  */
 const CHUNK_WAIT_MS_MAX = 3_000;
 
-/** A larger body waits for a turn of its own. */
-const SMALL_BODY_SIZE_BYTES_MAX = 64 * 1_024;
 /** A larger one that does not take the fast path shares a turn: 64 KB of nested arrays take 6 ms. */
 const TINY_BODY_SIZE_BYTES_MAX = 8 * 1_024;
 
 /** One call on its socket, from its head to its answer. */
-export class Exchange implements FastPathCaller {
+export class Exchange implements FastPathCaller, BodyOwner {
   readonly call: Call;
   readonly authorization: string;
   /** The head itself would be copied by the collector. */
@@ -83,7 +85,7 @@ export class Exchange implements FastPathCaller {
   #hasRepeatedKey = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
   #isCut = false;
-  #isAborted = false;
+  isAborted = false;
   #answer: Answer | undefined;
   #large: LargeAnswer | undefined;
   standing: RateStanding | undefined;
@@ -126,7 +128,7 @@ export class Exchange implements FastPathCaller {
   }
 
   #drop(): void {
-    this.#isAborted = true;
+    this.isAborted = true;
     this.#large?.drop();
     // A large answer may be under way.
     if (this.#answer === undefined) this.#state.inFlightCount--;
@@ -137,9 +139,13 @@ export class Exchange implements FastPathCaller {
   }
 
   #cutUnread(): void {
-    if (this.#isAborted || this.#isSubmitted) return;
+    if (this.isAborted || this.#isSubmitted) return;
     if (this.#oversized?.isCounting) this.#chunkTimer?.refresh();
-    else this.#res.close();
+    else this.#cut('silent');
+  }
+
+  #cut(reason: CutReason): void {
+    this.#state.cuts.cut(this.#res, reason, this.ownerId());
   }
 
   #collect(chunk: ArrayBuffer, isLast: boolean): void {
@@ -148,7 +154,7 @@ export class Exchange implements FastPathCaller {
       else this.#chunkTimer.refresh();
     }
     if (this.#isSubmitted) return;
-    if (!isLast && this.#reading().isFlood(chunk.byteLength)) return void this.#res.close();
+    if (!isLast && this.#reading().isFlood(chunk.byteLength)) return this.#cut('too_many_chunks');
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.call.sizeBytesMax) {
       this.#discard(chunk, isLast);
@@ -170,15 +176,15 @@ export class Exchange implements FastPathCaller {
   #keptPieces(): BodyPieces {
     const { collected } = this.#state;
     return (this.#pieces ??= new BodyPieces({
-      take: (sizeBytes) => collected.take(this.#ownerId(), sizeBytes),
-      release: (sizeBytes) => collected.release(this.#ownerId(), sizeBytes),
+      take: (sizeBytes) => collected.take(this.ownerId(), sizeBytes),
+      release: (sizeBytes) => collected.release(this.ownerId(), sizeBytes),
     }));
   }
 
   #refuseInPart(): void {
     this.#pieces?.clear();
     this.#isCut = true;
-    this.#refuseUnread();
+    this.refuseUnread();
   }
 
   /** Of a body that is too large only the calls are counted. It is submitted after its last piece. */
@@ -193,11 +199,11 @@ export class Exchange implements FastPathCaller {
     return new OversizedBody({
       pieces: this.#keptPieces(),
       isCountable: this.call.isBatch && readContentEncoding(this.#contentEncoding) === 'identity',
-      nextTurn: () => this.#nextTurn(),
+      nextTurn: () => nextTurn(this.#state, this),
       willWait: () => void this.#state.heldCount++,
       pause: () => this.#bodyRead?.pause(),
       resume: () => this.#bodyRead?.resume(),
-      ended: (callCount) => void this.#submit(tooLarge(callCount)),
+      ended: (callCount) => void this.submit(tooLarge(callCount)),
     });
   }
 
@@ -205,106 +211,46 @@ export class Exchange implements FastPathCaller {
   #read(bytes: Uint8Array): void {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'identity') {
-      if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
-      else if (!this.#isOnFastPath(bytes)) {
-        if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) this.#hold(bytes);
-        else void this.#submit(readBody(bytes, this.call.itemsKey, this.#keyLook()));
+      if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes);
+      else if (!this.isOnFastPath(bytes)) {
+        if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes);
+        else void this.submit(readBody(bytes, this.call.itemsKey, this.keyLook()));
       }
     } else if (encoding === 'unsupported') {
-      void this.#submit(unsupportedEncoding(this.#contentEncoding));
+      void this.submit(unsupportedEncoding(this.#contentEncoding));
     } else {
-      this.#inflate(bytes, encoding);
+      this.#stopWaiting = inflateHeld(this.#state, this, bytes, encoding);
     }
   }
 
-  #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
-    const take: TakeInflated = (inflated, isInTurn) => {
-      if (this.#isAborted) return;
-      if (!(inflated instanceof Uint8Array)) return this.#submit(inflated);
-      if (isInTurn) this.#state.turns.noteCallWithTurn();
-      if (inflated.length <= SMALL_BODY_SIZE_BYTES_MAX && this.#isOnFastPath(inflated)) return;
-      if (!isInTurn) return this.#takeInTurn(inflated);
-      return this.#submit(readBody(inflated, this.call.itemsKey, this.#keyLook()));
-    };
-    const { call } = this;
-    const tiny = inflateTiny(this.#state.turns, bytes, encoding, call.sizeBytesMax);
-    if (tiny !== undefined) return void take(tiny, true);
-    // Before it waits: turns rest for calls that need no turn.
-    this.#state.heldCount++;
-    this.#stopWaiting = inflateInTurn(this.#state, this.#ownerId(), bytes, encoding, call, take);
-    if (this.#stopWaiting !== undefined) return;
-    this.#state.heldCount--;
-    this.#refuseUnread();
-  }
-
-  /** Copies a large body until its turn. */
-  #hold(bytes: Uint8Array): void {
-    const { collected } = this.#state;
-    const owner = this.#ownerId();
-    const sizeBytes = bytes.length;
-    if (!collected.take(owner, sizeBytes)) return this.#refuseUnread();
-    this.#state.heldCount++;
-    void this.#takeInTurn(bytes.slice()).finally(() => collected.release(owner, sizeBytes));
-  }
-
   /** The workspace of the header's credentials; 0 without one. One that ends meanwhile stays the owner of the held bytes. */
-  #ownerId(): number {
+  ownerId(): number {
     return (this.#owner ??= this.#state.ownerOf(this.authorization));
   }
 
-  #refuseUnread(): void {
+  refuseUnread(): void {
     this.#isSubmitted = true;
     this.answer(TOO_MANY_BODIES);
   }
 
-  /** A body whose sender is gone is dropped: the sender would not learn that it was taken. */
-  async #takeInTurn(bytes: Uint8Array): Promise<void> {
-    const { isBatch, itemsKey } = this.call;
-    if (bytes.length <= SMALL_BODY_SIZE_BYTES_MAX) {
-      await this.#sharedTurn(() => this.#submit(readBody(bytes, itemsKey, this.#keyLook())));
-      return;
-    }
-    const turn = await this.#nextTurn();
-    if (turn === undefined || this.#isOnFastPath(bytes)) return;
-    const body = isBatch
-      ? await readBatchInTurns(bytes, turn, () => this.#nextTurn(), this.#keyLook())
-      : readLargeBody(bytes, this.call, this.#keyLook());
-    if (body !== undefined) await this.#submit(body);
-  }
-
-  /** Undefined: the sender is gone. */
-  async #nextTurn(): Promise<Turn | undefined> {
-    const turn = await this.#state.turns.next(this.#ownerId());
-    return this.#isAborted ? undefined : turn;
-  }
-
-  #sharedTurn(work: () => void | Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      this.#state.turns.share(this.#ownerId(), () => {
-        if (!this.#isAborted) this.#state.turns.noteCallWithTurn();
-        resolve(this.#isAborted ? undefined : work());
-      });
-    });
-  }
-
   mayRepeatKey(bytes: Uint8Array): boolean {
-    return (this.#hasRepeatedKey = this.#keyLook()(bytes));
+    return (this.#hasRepeatedKey = this.keyLook()(bytes));
   }
 
-  #keyLook(): KeyLook {
+  keyLook(): KeyLook {
     return this.isStrict || this.#hasRepeatedKey
       ? mayRepeatKey
       : this.#state.repeatedKeys.mayRepeatKey;
   }
 
   /** True if the call is taken on the fast path. */
-  #isOnFastPath(bytes: Uint8Array): boolean {
+  isOnFastPath(bytes: Uint8Array): boolean {
     if (this.#fastPath === undefined || this.call.fastPathForm === undefined) return false;
     this.#isSubmitted = this.#fastPath.take(this, bytes);
     return this.#isSubmitted;
   }
 
-  #submit(body: Body): void | Promise<void> {
+  submit(body: Body): void | Promise<void> {
     this.#isSubmitted = true;
     return this.#accept(
       {
@@ -332,14 +278,17 @@ export class Exchange implements FastPathCaller {
   }
 
   answer(outcome: Outcome): void {
-    if (this.#isAborted) return;
+    if (this.isAborted) return;
     const answer = answerOf(this.call, outcome, this.standing);
     if (answer.body.length < LARGE_ANSWER_SIZE_BYTES_MIN) return this.#send(answer);
     const { unread } = this.#state;
-    const owner = this.#ownerId();
+    const owner = this.ownerId();
     const body = Buffer.from(answer.body);
     if (!unread.take(owner, body.length)) return this.#send(withoutDetails(answer, outcome));
-    this.#large = new LargeAnswer(this.#res, body, () => unread.release(owner, body.length));
+    this.#large = new LargeAnswer(this.#res, body, {
+      release: () => unread.release(owner, body.length),
+      cut: () => this.#cut('unread_answer'),
+    });
     this.#send(answer);
   }
 
@@ -349,7 +298,7 @@ export class Exchange implements FastPathCaller {
   }
 
   #send(answer: Answer): void {
-    if (this.#isAborted) return;
+    if (this.isAborted) return;
     if (this.#state.requestTurns.mustWait(this.#turn))
       return void setImmediate(() => this.#send(answer));
     this.#state.inFlightCount--;

@@ -21,25 +21,31 @@ const SIZE_BYTES_A_SECOND_MIN = 8_192;
 export const readMsMaxOf = (sizeBytes: number): number =>
   READ_MS_MIN + (1_000 * sizeBytes) / SIZE_BYTES_A_SECOND_MIN;
 
+interface LargeAnswerPort {
+  /** Called once, when the answer is written or its reader is gone. */
+  readonly release: () => void;
+  /** Ends the connection: the answer is overdue. */
+  readonly cut: () => void;
+}
+
 export class LargeAnswer {
   readonly #res: ResponseWriter;
   readonly #body: Buffer;
-  readonly #release: () => void;
+  readonly #port: LargeAnswerPort;
   #writtenSizeBytes = 0;
   #overdue: NodeJS.Timeout | undefined;
   #isOver = false;
 
-  /** @param release - called once, when the answer is written or its reader is gone. */
-  constructor(res: ResponseWriter, body: Buffer, release: () => void) {
+  constructor(res: ResponseWriter, body: Buffer, port: LargeAnswerPort) {
     this.#res = res;
     this.#body = body;
-    this.#release = release;
+    this.#port = port;
   }
 
   /** Called in a cork, once the head is written, with `Connection: close` if the connection ends with the answer. */
   write(): void {
     if (this.#writePieces()) return;
-    this.#overdue = setTimeout(() => this.#res.close(), readMsMaxOf(this.#body.length)).unref();
+    this.#overdue = setTimeout(this.#port.cut, readMsMaxOf(this.#body.length)).unref();
     this.#res.onWritable(() => {
       this.#res.cork(() => this.#writePieces());
       return true;
@@ -51,7 +57,7 @@ export class LargeAnswer {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#overdue);
-    this.#release();
+    this.#port.release();
   }
 
   /** True if the answer is written whole. */

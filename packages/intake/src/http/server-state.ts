@@ -5,6 +5,7 @@
  */
 import type { DemoGate } from '../auth/demo-gate.ts';
 import type { RequestTurns } from './answer.ts';
+import type { CutConnections } from '../connections/cut-connections.ts';
 import type { BodyReads } from '../body/body-reads.ts';
 import type { RepeatedKeyLooks } from '../calls/repeated-key.ts';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
@@ -27,6 +28,7 @@ export interface ServerState extends InflationState {
   readonly repeatedKeys: RepeatedKeyLooks;
   readonly bodyReads: BodyReads;
   readonly requestTurns: RequestTurns;
+  readonly cuts: Pick<CutConnections, 'cut'>;
   /** The workspace whose credentials the `Authorization` header has; 0 if they are unknown. */
   readonly ownerOf: (authorization: string) => number;
 }

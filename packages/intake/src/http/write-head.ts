@@ -1,9 +1,10 @@
 /** Heads of responses: the fields of all, and the fields of a workspace with a rate limit. */
 import type { RateStanding } from '../auth/rate-limit.ts';
+import type { CutHandle } from '../connections/cut-connections.ts';
 import { BASIC_CHALLENGE, type Answer } from './answer.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
-export interface ResponseWriter {
+export interface ResponseWriter extends CutHandle {
   onAborted(handler: () => void): unknown;
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
   cork(write: () => void): unknown;
@@ -14,7 +15,6 @@ export interface ResponseWriter {
   /** Called when the socket takes bytes again. */
   onWritable(handler: () => boolean): unknown;
   end(body: string, closesConnection: boolean): unknown;
-  close(): unknown;
   pause(): unknown;
   resume(): unknown;
 }

@@ -11,6 +11,7 @@
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { isError } from '@sluice/domain/operations/issue';
 import { problem } from '../http/answer.ts';
+import type { CutReason } from '../connections/cut-connections.ts';
 import type { BodyRead } from '../body/body-reads.ts';
 import { readMsMaxOf } from '../http/large-answer.ts';
 import type { ServerState } from '../http/server-state.ts';
@@ -19,7 +20,7 @@ import { readContentEncoding } from '../calls/read-body.ts';
 import { mayRepeatKey } from '../calls/repeated-key.ts';
 import { isStrictMode } from '../calls/strict-mode.ts';
 import type { Head } from '../http/request-head.ts';
-import type { HeldBytes } from './held-bytes.ts';
+import type { HeldBytes, Reading } from './held-bytes.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import { StreamPace } from './stream-pace.ts';
@@ -105,10 +106,14 @@ export class StreamExchange {
       pause: () => void (this.#isAborted || res.pause()),
       resume: () => void (this.#isAborted || res.resume()),
     });
-    const cut = (): void => void (this.#isAborted || res.close());
-    const { held, idleTimeoutMs } = options;
-    const owner = state.ownerOf(head.authorization);
-    this.#bytes = new StreamBytes(this.#read, idleTimeoutMs, (each) => held.open(owner, each), cut);
+    const open = (each: Reading) => options.held.open(state.ownerOf(head.authorization), each);
+    const cut = (): void => this.#cut('too_many_bytes');
+    this.#bytes = new StreamBytes(this.#read, options.idleTimeoutMs, open, cut);
+  }
+
+  #cut(reason: CutReason): void {
+    const { cuts, ownerOf } = this.#state;
+    if (!this.#isAborted) cuts.cut(this.#res, reason, ownerOf(this.#authorization));
   }
 
   /** `framing`: the reason, if the request's body has no certain end. */
@@ -133,10 +138,8 @@ export class StreamExchange {
       return;
     }
     this.#res.onData((chunk, isLast) => {
-      const isFlood =
-        (!isLast && this.#read.isFlood(chunk.byteLength)) ||
-        !this.#bytes.push(new Uint8Array(chunk), isLast);
-      if (isFlood && !this.#isAborted) this.#res.close();
+      if (!isLast && this.#read.isFlood(chunk.byteLength)) this.#cut('too_many_chunks');
+      else if (!this.#bytes.push(new Uint8Array(chunk), isLast)) this.#cut('too_many_bytes');
       if (!isLast) return;
       this.#isReceived = true;
       this.#wakeLinger?.();
@@ -269,7 +272,10 @@ export class StreamExchange {
     });
     // Bytes that its sender sends keep the connection: uWebSockets.js would not cut it.
     if (!this.#isWritable)
-      this.#overdue ??= setTimeout(() => this.#res.close(), readMsMaxOf(text.length)).unref();
+      this.#overdue ??= setTimeout(
+        () => this.#cut('unread_answer'),
+        readMsMaxOf(text.length),
+      ).unref();
   }
 
   #endTrace(call: string, outcome: StreamEnd['end'] | 'cut'): void {

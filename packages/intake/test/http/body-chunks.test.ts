@@ -54,6 +54,18 @@ describe('chunks of bodies that come in parts', () => {
     expect([second.isPaused, third.isPaused]).toEqual([false, false]);
   });
 
+  // Its handle is memory of something else by then.
+  test('do not touch a connection that has gone', async () => {
+    const open = opener();
+    const [first, gone] = [open(), open()];
+    receive(first, line, 1);
+    receive(gone, line, 1);
+    await iteration();
+    gone.abort();
+    receive(first, line, 6_000);
+    expect(gone.isPaused).toBe(false);
+  });
+
   test('end the connection if they are more than a client can make, of any size', async () => {
     for (const chunk of [line, tiny, new Uint8Array(0).buffer]) {
       const caller = opener()();
@@ -66,13 +78,17 @@ describe('chunks of bodies that come in parts', () => {
   });
 
   test('leave a connection open if the kernel keeps less of it than is read at once', async () => {
-    const bodyReads = new BodyReads(() => 0, true);
+    const bodyReads = new BodyReads(() => 0);
     const caller = begin({ ...stateWith(64 * MEBIBYTE), bodyReads }, '', () => undefined);
+    bodyReads.trustReceiveBuffers();
     for (let turn = 0; turn < 20; turn++) {
       receive(caller, tiny, 15_000);
       await iteration();
     }
     expect(caller.isCut).toBe(false);
+    // It came before the buffers were small.
+    receive(caller, new Uint8Array(1).buffer, 90_001);
+    expect(caller.isCut).toBe(true);
   });
 
   test('that came while the process could not read them are read', async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Script } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { KeyRing } from '../../src/auth/authenticate.ts';
+import { UnauthorizedRecorder } from '../../src/auth/unauthorized-recorder.ts';
 import { browserPages, clientPage, snippetPage } from '../../src/http/browser-pages.ts';
 
 const keys = new KeyRing();
@@ -17,18 +18,21 @@ keys.replace([
   },
 ]);
 
+const unauthorized = new UnauthorizedRecorder();
+const deps = { keys, recordUnauthorized: unauthorized.record.bind(unauthorized) };
+
 const asking = (host: string, authorization = '') => ({ host, authorization, mayUseDemo: false });
 
 test.each([`x'+alert(1)+'`, 'x</script>', 'a b', '', 'x'.repeat(256), 'a/b', '$&'])(
   'a Host of %j does not get into a script',
   (host) => {
     expect(snippetPage(host, false)).toMatchObject({ status: '400 Bad Request' });
-    expect(clientPage(keys, KEY, asking(host), false)).toMatchObject({ status: '400 Bad Request' });
+    expect(clientPage(deps, KEY, asking(host), false)).toMatchObject({ status: '400 Bad Request' });
   },
 );
 
 test('a write key with quotes and markup stays a text inside the client', () => {
-  const { body } = clientPage(keys, KEY, asking('intake.example:8080'), true);
+  const { body } = clientPage(deps, KEY, asking('intake.example:8080'), true);
   expect(body).toContain(`var writeKey = "a\\"\\u003c/script>'";`);
   expect(body).toContain(`var origin = 'https://intake.example:8080';`);
   // It parses, which a key that broke out of its quotes would not let it.
@@ -36,7 +40,7 @@ test('a write key with quotes and markup stays a text inside the client', () => 
 });
 
 describe('pages that published clients request before their first call', () => {
-  const pages = browserPages(keys, true);
+  const pages = browserPages(deps, true);
   const ask = async (
     path: string,
     { writeKey = KEY, authorization = '' }: { writeKey?: string; authorization?: string } = {},

@@ -72,5 +72,6 @@ test('a reader who takes a byte now and then is cut once the answer is overdue',
   expect(caller.isCut).toBe(false);
   vi.advanceTimersByTime(120_000);
   expect(caller.isCut).toBe(true);
+  expect(state.cuts.counts.get('unread_answer')).toBe(1);
   expect(state).toMatchObject({ unread: { totalSize: 0 }, inFlightCount: 0 });
 });

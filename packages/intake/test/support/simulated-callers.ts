@@ -5,6 +5,7 @@ import type { ServerState } from '../../src/http/server-state.ts';
 import type { ResponseWriter } from '../../src/http/write-head.ts';
 import { noInflations } from '../../src/http/inflate-in-turn.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
+import { CutConnections } from '../../src/connections/cut-connections.ts';
 import { BodyReads } from '../../src/body/body-reads.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
@@ -17,7 +18,9 @@ import { capacityOfOne } from './capacity-of-one.ts';
 export const MEBIBYTE = 1_048_576;
 export const batch = routes.find(({ pattern }) => pattern === '/v1/batch')?.call as Call;
 
-export const stateWith = (collectedSizeBytesMax: number): ServerState => ({
+export const stateWith = (
+  collectedSizeBytesMax: number,
+): ServerState & { readonly cuts: CutConnections } => ({
   isStopping: false,
   inFlightCount: 0,
   receivedCount: 0,
@@ -32,6 +35,7 @@ export const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
   bodyReads: new BodyReads(() => performance.now()),
   requestTurns: new RequestTurns(),
+  cuts: new CutConnections(),
   ownerOf: (authorization) => Number(authorization),
 });
 
@@ -88,6 +92,7 @@ export function begin(
       told.text += body;
       told.isEnded = true;
     },
+    getRemoteAddressAsText: () => Uint8Array.from(Buffer.from('192.0.2.7')).buffer,
     close() {
       told.isCut = true;
       told.abort();

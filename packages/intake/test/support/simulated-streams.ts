@@ -12,6 +12,7 @@ import { CommitSlots } from '../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../src/stream/held-bytes.ts';
 import { StreamPace } from '../../src/stream/stream-pace.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
+import { CutConnections } from '../../src/connections/cut-connections.ts';
 import { BodyReads } from '../../src/body/body-reads.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
@@ -71,6 +72,7 @@ export function openStream(
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
     bodyReads: new BodyReads(() => performance.now()),
     requestTurns: new RequestTurns(),
+    cuts: new CutConnections(),
     ownerOf: () => given.owner ?? 1,
   };
   const batcher = new Batcher({
@@ -95,6 +97,7 @@ export function openStream(
       return hasCapacity;
     },
     end: () => (isEnded = true),
+    getRemoteAddressAsText: () => Uint8Array.from(Buffer.from('192.0.2.7')).buffer,
     close() {
       isEnded = true;
       abort();

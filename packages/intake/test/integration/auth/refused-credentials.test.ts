@@ -39,6 +39,30 @@ test.each([
   expect(count('not_in_force')).toBe(before.wrong + 1);
 });
 
+// A browser's client with a mistyped key asks for its settings, and sends no call after the answer.
+test.each([
+  ['/v1/projects/wrong-key/settings', 'pipelines.settings'],
+  ['/segment/v1/projects/wrong-key/settings', 'pipelines.settings'],
+  ['/customerio/v1/projects/wrong-key/settings', 'pipelines.settings'],
+  ['/v1/analytics-js/snippet/wrong-key/analytics.min.js', 'pipelines.client'],
+  ['/analytics.js/v1/wrong-key/analytics.min.js', 'pipelines.client'],
+  ['/sourceConfig?writeKey=wrong-key', 'pipelines.source_config'],
+])('a wrong key in %s is counted, and found in the log', async (path, source) => {
+  const before = intake.unauthorized.reasonCounts.get('not_in_force') ?? 0;
+  intake.unauthorized.takeSummary();
+  const answer = await fetch(`${intake.url}${path}`);
+  expect([400, 404]).toContain(answer.status);
+  expect(intake.unauthorized.reasonCounts.get('not_in_force')).toBe(before + 1);
+  expect(intake.unauthorized.takeSummary()?.last).toEqual({
+    reason: 'not_in_force',
+    hint: '-key',
+    source,
+  });
+  const right = await fetch(`${intake.url}${path.replace('wrong-key', 'write-key')}`);
+  expect(right.status).toBe(200);
+  expect(intake.unauthorized.reasonCounts.get('not_in_force')).toBe(before + 1);
+});
+
 test('a stream with the right key is not counted', async () => {
   const before = new Map(intake.unauthorized.reasonCounts);
   const answer = await fetch(`${intake.url}/v1/stream`, {

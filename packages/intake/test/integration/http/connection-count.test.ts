@@ -28,6 +28,11 @@ test('connections beyond the maximum are cut, and one that ends makes room for a
   const held = await Promise.all(Array.from({ length: COUNT_MAX }, open));
   expect(held).not.toContain(undefined);
   expect(await open()).toBeUndefined();
+  expect(intake.cuts.counts.get('too_many_connections')).toBe(1);
+  expect(intake.cuts.takeSummary()?.last).toEqual({
+    reason: 'too_many_connections',
+    address: '127.0.0.1',
+  });
   held[0]?.destroy();
   await vi.waitFor(async () => expect(await open()).toBeDefined(), TIMEOUT);
   expect(await open()).toBeUndefined();

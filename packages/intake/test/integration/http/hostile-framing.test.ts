@@ -157,6 +157,7 @@ test('a call that takes longer than a head may is answered, beside silent connec
 // uWebSockets.js reads the extension as digits of the size, and waits for a chunk that is longer than the sent one.
 test('a chunk extension or a missing chunk is cut after 3 s, and stores no event', async () => {
   const takenCount = eventsNamed(intake, 'hostile').length;
+  const silentBefore = intake.cuts.counts.get('silent') ?? 0;
   const startedAtMs = performance.now();
   const all = [
     chunked(`${HEX};a=b\r\n${BODY}\r\n${END}`),
@@ -172,24 +173,43 @@ test('a chunk extension or a missing chunk is cut after 3 s, and stores no event
     await untilCut(raw, 6_000);
     expect(raw.text()).toBe('');
   }
+  expect(intake.cuts.counts.get('silent')).toBeGreaterThanOrEqual(silentBefore + all.length);
   expect(performance.now() - startedAtMs).toBeGreaterThan(2_000);
   await expectUnharmed(intake);
   expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
 });
 
 // uWebSockets.js calls back for each chunk that it reads, in one turn of the event loop: 0.2 s for 2 MB.
-test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
-  'POST %s in hundreds of thousands of chunks of one byte is cut, and intake holds no byte of it',
-  async (path) => {
-    const raw = openRaw(intake.port);
-    raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
-    raw.write('1\r\n \r\n'.repeat(300_000));
-    await untilClosed(raw, 10_000);
-    expect(raw.text()).toBe('');
-    await expectUnharmed(intake);
-    expect(intake.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
-  },
-);
+describe('if the kernel keeps as many bytes as it likes', () => {
+  let large: IntakeUnderTest;
+  beforeAll(async () => {
+    large = await startIntakeUnderTest(undefined, {}, 10_000, false);
+  });
+  afterAll(() => large.close());
+
+  test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
+    'POST %s in hundreds of thousands of chunks of one byte is cut, and intake holds no byte of it',
+    async (path) => {
+      const raw = openRaw(large.port);
+      raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
+      raw.write('1\r\n \r\n'.repeat(300_000));
+      await untilClosed(raw, 10_000);
+      expect(raw.text()).toBe('');
+      // The unknown path has no owner.
+      expect(large.cuts.takeSummary()).toEqual({
+        count: 1,
+        countsByReason: { too_many_chunks: 1 },
+        last: {
+          reason: 'too_many_chunks',
+          address: '127.0.0.1',
+          ...(path !== '/nowhere' && { environmentId: 1 }),
+        },
+      });
+      await expectUnharmed(large);
+      expect(large.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
+    },
+  );
+});
 
 // uWebSockets.js does not report the malformed ones, so each connection on which chunks came ends.
 test.each<[string, string]>([

@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { expect, test, vi } from 'vitest';
-import { SILENCE_TICK_MS } from '../../../src/http/silent-connections.ts';
+import { SILENCE_TICK_MS } from '../../../src/connections/silent-connections.ts';
 import { startIntakeUnderTest } from '../support/intake-under-test.ts';
 
 const WAIT = { timeout: 60_000, interval: 10 };

@@ -129,6 +129,24 @@ test(
   },
 );
 
+// With the buffers of the kernel, all that it keeps of a connection comes in one turn: clients in Go and Java were cut.
+test.each([1, 3])(
+  '%i senders of prepared lines, faster than clients make chunks, are taken to their last line',
+  { timeout: 120_000 },
+  async (clientCount) => {
+    const lineCount = 150_000;
+    const shape = { chunkSizeBytes: 29, lineSizeBytes: 29, clientCount, lineCount };
+    let ends: readonly unknown[] = [];
+    const longest = await longestTurnMs(
+      async () => void (ends = await endsOf({ ...shape, isPrepared: true })),
+    );
+    const end = { line: lineCount, refused: 0, end: 'complete' };
+    expect(ends).toEqual(Array(clientCount).fill(end));
+    expect(Object.fromEntries(intake.cuts.counts)).toMatchObject({ too_many_chunks: 0 });
+    expect(longest).toBeLessThan(LONGEST_TURN_MS);
+  },
+);
+
 test.each([32, 200])(
   'ten senders of prepared chunks of %i bytes take short turns',
   { timeout: 180_000 },

@@ -15,7 +15,9 @@ export interface SenderShape {
   readonly lineSizeBytes: number;
   readonly clientCount: number;
   readonly lineCount: number;
-  /** Prepared bytes, as fast as the socket takes them: no client makes chunks so fast. A connection that is cut is opened again. */
+  /** Prepared bytes, as fast as the socket takes them: faster than nearly all clients make chunks. */
+  readonly isPrepared?: boolean;
+  /** Prepared too, and without an end. A connection that is cut is opened again. */
   readonly isHostile?: boolean;
 }
 
@@ -58,14 +60,40 @@ async function sendHonestly(
   }
 }
 
+const headOf = (authorization: string): string =>
+  `POST /v1/stream HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+/** Each line in a chunk of its own. */
+async function sendPrepared(
+  port: number,
+  authorization: string,
+  shape: SenderShape,
+): Promise<string> {
+  const chunk = chunkOf(textOfLines({ ...shape, lineCount: 1 }));
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  let failure = '';
+  socket.setEncoding('latin1').on('data', (part: string) => {
+    answer += part;
+    // The answer has no length, and the connection stays.
+    if (answer.includes('"end":')) socket.destroySoon();
+  });
+  socket.on('error', (error) => (failure = String(error)));
+  const closed = once(socket, 'close');
+  socket.write(headOf(authorization));
+  socket.write(`${chunk.repeat(shape.lineCount)}0\r\n\r\n`);
+  await closed;
+  return /^\{.*"end":.*$/m.exec(answer)?.[0] ?? `${failure || 'cut'} after ${answer.slice(-50)}`;
+}
+
 async function sendHostilely(
   port: number,
   authorization: string,
   shape: SenderShape,
 ): Promise<never> {
-  const text = textOfLines(shape);
-  const head = `POST /v1/stream HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: chunked\r\n\r\n`;
-  const chunk = `${shape.chunkSizeBytes.toString(16)}\r\n${text.slice(0, shape.chunkSizeBytes)}\r\n`;
+  const head = headOf(authorization);
+  const chunk = chunkOf(textOfLines(shape).slice(0, shape.chunkSizeBytes));
   const chunks = Buffer.from(chunk.repeat(Math.ceil(1_048_576 / chunk.length)));
   for (;;) {
     const socket = connect(port, '127.0.0.1');
@@ -81,7 +109,8 @@ async function sendHostilely(
 const [, file, port, authorization = '', shapeText = '{}'] = process.argv;
 if (file === import.meta.filename) {
   const shape = JSON.parse(shapeText) as SenderShape;
-  const send = shape.isHostile ? sendHostilely : sendHonestly;
+  const sendWhole = shape.isPrepared ? sendPrepared : sendHonestly;
+  const send = shape.isHostile ? sendHostilely : sendWhole;
   process.stdout.write('begins\n');
   const ends = await Promise.all(
     Array.from({ length: shape.clientCount }, () => send(Number(port), authorization, shape)),

@@ -17,13 +17,14 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { createAccept } from '../../../src/calls/accept-unsubscribe.ts';
 import { KeyRing } from '../../../src/auth/authenticate.ts';
+import { CutConnections } from '../../../src/connections/cut-connections.ts';
 import { Batcher } from '../../../src/commit/batcher.ts';
 import { browserPages } from '../../../src/http/browser-pages.ts';
 import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { TEXT_TYPE } from '../../../src/http/page.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
-import { isReceiveBufferSmall } from '../../../src/receive-buffer.ts';
+import { isReceiveBufferSmall, receiveBuffersBy } from '../../../src/receive-buffer.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../../src/stream/held-bytes.ts';
@@ -42,6 +43,7 @@ export interface IntakeUnderTest {
   /** Everything that went through the broker so far, in order. */
   readonly operations: readonly Operation[];
   readonly unauthorized: UnauthorizedRecorder;
+  readonly cuts: CutConnections;
   /** The use of the common bounds by calls and streams, and the number of unanswered calls. */
   held(): Readonly<
     Record<
@@ -61,6 +63,8 @@ export async function startIntakeUnderTest(
   ratePolicy?: RatePolicy,
   streams: Partial<StreamOptions> = {},
   connectionCountMax = 10_000,
+  /** False: connections have the buffers of the kernel. */
+  hasSmallBuffers = true,
 ): Promise<IntakeUnderTest> {
   const { database, url } = await createTestDatabase();
   const hash = (secret: string) => createHash('sha256').update(secret).digest();
@@ -125,6 +129,7 @@ export async function startIntakeUnderTest(
     now,
     newId,
   };
+  const cuts = new CutConnections();
   const collected = shared(4 * 1_048_576);
   const unread = shared(4 * 1_048_576);
   const places = shared(4);
@@ -134,7 +139,10 @@ export async function startIntakeUnderTest(
     host: '127.0.0.1',
     port: 0,
     connectionCountMax,
-    isReceiveBufferSmall: isReceiveBufferSmall(),
+    cuts,
+    boundReceiveBuffers: hasSmallBuffers
+      ? receiveBuffersBy(process.execPath, 'test', broker.logger)
+      : () => Promise.resolve(isReceiveBufferSmall()),
     collected,
     unread,
     routes,
@@ -162,7 +170,7 @@ export async function startIntakeUnderTest(
       '/livez': () => ({ status: '200 OK', contentType: TEXT_TYPE, body: 'alive\n' }),
       '/auth': (_, asked) => authPage(deps, asked),
       '/api/v1/accounts/region': (_, asked) => regionPage(deps, asked, 'eu'),
-      ...browserPages(keys, false),
+      ...browserPages(deps, false),
     },
   });
   return {
@@ -171,6 +179,7 @@ export async function startIntakeUnderTest(
     url: `http://127.0.0.1:${server.port}`,
     operations,
     unauthorized,
+    cuts,
     held: () => ({
       collectedSizeBytes: collected.totalSize,
       unreadSizeBytes: unread.totalSize,

@@ -10,14 +10,14 @@
  * An address takes 2.5 µs to read, a call takes 13, and the watch over a connection 6. So both are bounded by the tick:
  * in a process that is busier than that, connections have the limit of uWebSockets.js. Before: `server.ts`.
  */
+import type { CutConnections, CutHandle } from './cut-connections.ts';
 
 /** The handle of a connection, or of a request on it. */
-export interface ConnectionHandle {
+export interface ConnectionHandle extends CutHandle {
   /** Of the client, in 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
   /** The callback runs when the connection closes, unless a request on it has set another one. */
   onAborted(callback: () => void): unknown;
-  close(): unknown;
 }
 
 interface Silent {
@@ -39,9 +39,14 @@ const OPENED_COUNT_MAX = 200;
 const HEARD_COUNT_MAX = 500;
 
 export class SilentConnections {
+  readonly #cuts: Pick<CutConnections, 'cut'>;
   readonly #byAddress = new Map<string, Set<Silent>>();
   #openedCount = 0;
   #heardCount = 0;
+
+  constructor(cuts: Pick<CutConnections, 'cut'>) {
+    this.#cuts = cuts;
+  }
 
   /** A connection has opened. */
   opened(handle: ConnectionHandle): void {
@@ -76,7 +81,8 @@ export class SilentConnections {
     this.#heardCount = 0;
     for (const group of this.#byAddress.values())
       // To close one takes it out of its group.
-      for (const silent of group) if (++silent.tickCount > TICK_COUNT_MAX) silent.handle.close();
+      for (const silent of group)
+        if (++silent.tickCount > TICK_COUNT_MAX) this.#cuts.cut(silent.handle, 'silent');
     return this.#byAddress.size > 0;
   }
 }

@@ -1,6 +1,10 @@
 /** A connection without a whole head is closed after its ticks; one that may be in use is never touched again. */
 import { expect, test } from 'vitest';
-import { SilentConnections, type ConnectionHandle } from '../../src/http/silent-connections.ts';
+import { CutConnections } from '../../src/connections/cut-connections.ts';
+import {
+  SilentConnections,
+  type ConnectionHandle,
+} from '../../src/connections/silent-connections.ts';
 
 /** As uWebSockets.js has them: touched after its end, a handle is memory of something else. */
 class TestHandle implements ConnectionHandle {
@@ -15,6 +19,10 @@ class TestHandle implements ConnectionHandle {
 
   getRemoteAddress(): ArrayBuffer {
     return Uint8Array.of(127, 0, 0, this.#address).buffer;
+  }
+
+  getRemoteAddressAsText(): ArrayBuffer {
+    return Uint8Array.from(Buffer.from(`127.0.0.${this.#address}`)).buffer;
   }
 
   onAborted(callback: () => void): void {
@@ -34,17 +42,18 @@ class TestHandle implements ConnectionHandle {
 }
 
 function watch(count: number, address = 1) {
-  const silent = new SilentConnections();
+  const cuts = new CutConnections();
+  const silent = new SilentConnections(cuts);
   const handles = Array.from({ length: count }, () => new TestHandle(address));
   for (const handle of handles) silent.opened(handle);
   const ticks = (tickCount: number) => {
     for (let index = 0; index < tickCount; index++) silent.tick();
   };
-  return { silent, handles, ticks };
+  return { silent, handles, ticks, cuts };
 }
 
 test('connections without a request are closed after 2.5 s, each by its own age', () => {
-  const { silent, handles, ticks } = watch(2);
+  const { silent, handles, ticks, cuts } = watch(2);
   ticks(6);
   const later = new TestHandle(1);
   silent.opened(later);
@@ -56,6 +65,7 @@ test('connections without a request are closed after 2.5 s, each by its own age'
   ticks(20);
   expect(later.isClosed).toBe(true);
   expect(handles.map(({ touchedCount }) => touchedCount)).toEqual([1, 1]);
+  expect(cuts.counts.get('silent')).toBe(3);
 });
 
 test('a request leaves all connections of its address alone that are open by then, and no other', () => {

@@ -1,0 +1,38 @@
+/**
+ * Now and then a line of the log about connections that intake cut.
+ *
+ * A hostile sender opens a new connection after each cut.
+ */
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat } from '@sluice/platform/process/repeat';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import { CutConnections } from './cut-connections.ts';
+
+const INTERVAL_MS = 10_000;
+
+/** The cuts of a process, with their log. */
+export function openCuts(logger: Logger, lifecycle: Pick<Lifecycle, 'defer'>): CutConnections {
+  const cuts = new CutConnections();
+  const log = startCutLog(cuts, logger);
+  lifecycle.defer('log of cut connections', () => log.stop());
+  return cuts;
+}
+
+export function startCutLog(
+  cuts: Pick<CutConnections, 'takeSummary'>,
+  logger: Logger,
+): ReturnType<typeof repeat> {
+  return repeat('log cut connections', INTERVAL_MS, logger, () => {
+    const summary = cuts.takeSummary();
+    if (summary !== undefined)
+      logger.warn(
+        {
+          cutCount: summary.count,
+          countsByReason: summary.countsByReason,
+          ...summary.last,
+        },
+        'intake cut connections without an answer. The fields describe the last one; find its sender by address, and see docs/operations/proxy.md for the bounds',
+      );
+    return Promise.resolve();
+  });
+}
