@@ -9,8 +9,12 @@
 import type { CallCounter } from '../calls/count-calls.ts';
 import type { NextTurn } from '../calls/read-body.ts';
 
-/** As much capacity the first piece has that is made of small ones. */
+/**
+ * As much capacity a piece has that is made of small ones. The first ones have less: no bound counts the free part, and
+ * fifty thousand bodies of one byte each held 200 MB.
+ */
 const PIECE_SIZE_BYTES = 4_096;
+const FIRST_PIECE_SIZE_BYTES = 256;
 /** Of a large body: to make a piece of any size takes some 10 µs. */
 export const LARGE_PIECE_SIZE_BYTES = 65_536;
 /** Counted between two looks at the clock, in some 0.2 ms. */
@@ -68,8 +72,13 @@ export class BodyPieces {
 
   #newPiece(sizeBytes: number): Uint8Array {
     if (this.#sizeBytes <= LARGE_PIECE_SIZE_BYTES)
-      return new Uint8Array(Math.max(PIECE_SIZE_BYTES, sizeBytes));
+      return new Uint8Array(Math.max(this.#smallPieceSizeBytes(), sizeBytes));
     return this.#capacity?.blocks?.take() ?? new Uint8Array(LARGE_PIECE_SIZE_BYTES);
+  }
+
+  /** Half of a body at most is free capacity. */
+  #smallPieceSizeBytes(): number {
+    return Math.min(PIECE_SIZE_BYTES, Math.max(FIRST_PIECE_SIZE_BYTES, this.#sizeBytes));
   }
 
   /** @returns the first piece, which is forgotten; `undefined` without a piece. */

@@ -24,8 +24,8 @@ const ALLOWANCE_PER_MS = 1_000;
 const ALLOWANCE_MAX = 120_000;
 /** While several connections bring many chunks, each has its part of that, and no less than this: 25 ms. */
 const SHARED_ALLOWANCE_MAX = 40_000;
-/** In one turn: a buffer of 512 KB holds fewer chunks of one byte. */
-const SMALL_BUFFER_COST_MAX = 90_000;
+/** In one turn. A small buffer holds 14,000 lines in chunks of their own, but 80,000 chunks of one byte: 50 ms. */
+const SMALL_BUFFER_COST_MAX = 30_000;
 /** Of many chunks, in one turn. */
 const BUSY_COST = 1_000;
 const BUSY_FOR_MS = 1_000;
@@ -59,8 +59,8 @@ export class BodyReads {
   }
 
   /**
-   * The kernel bounds each turn of the connections that come from now on (`receive-buffer.ts`): each of them stays. An earlier
-   * one may have a larger buffer, and is cut if it brings more in a turn than a small one holds.
+   * The kernel bounds each turn of the connections that come from now on (`receive-buffer.ts`): all stay that bring lines. A
+   * flood of tiny chunks is cut, and so is an earlier connection whose larger buffer makes a long turn.
    */
   trustReceiveBuffers(): void {
     this.#areReceiveBuffersSmall = true;
@@ -157,8 +157,10 @@ export class BodyRead implements Throttle {
     this.#turn.spend(cost);
     this.#turnCost += cost;
     this.#allowance -= cost;
-    if (this.#turn.isBufferSmall()) return this.#turnCost > SMALL_BUFFER_COST_MAX;
-    return this.#allowance < 0 && this.#turn.isFull();
+    if (this.#allowance >= 0) return false;
+    return this.#turn.isBufferSmall()
+      ? this.#turnCost > SMALL_BUFFER_COST_MAX
+      : this.#turn.isFull();
   }
 
   /**

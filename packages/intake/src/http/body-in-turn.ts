@@ -34,18 +34,28 @@ export interface BodyOwner {
   refuseUnread(): void;
 }
 
-/** Copies a large body until its turn. */
-export function holdBody(state: ServerState, owner: BodyOwner, bytes: Uint8Array): void {
+/**
+ * Keeps a large body until its turn.
+ *
+ * @param isCopy - of the bytes of the socket. Others are copied.
+ */
+export function holdBody(
+  state: ServerState,
+  owner: BodyOwner,
+  bytes: Uint8Array,
+  isCopy: boolean,
+): void {
   const { collected } = state;
   const ownerId = owner.ownerId();
   const sizeBytes = bytes.length;
   if (!collected.take(ownerId, sizeBytes)) return owner.refuseUnread();
   state.heldCount++;
-  void takeInTurn(state, owner, bytes.slice()).finally(() => collected.release(ownerId, sizeBytes));
+  const kept = isCopy ? bytes : bytes.slice();
+  void takeInTurn(state, owner, kept).finally(() => collected.release(ownerId, sizeBytes));
 }
 
 /**
- * @param bytes - are copied, unless they are inflated at once.
+ * @param isCopy - of the bytes of the socket. Others are copied, unless they are inflated at once.
  * @returns a function that ends the wait, for when the sender hangs up. Undefined if it does not wait.
  */
 export function inflateHeld(
@@ -53,6 +63,7 @@ export function inflateHeld(
   owner: BodyOwner,
   bytes: Uint8Array,
   encoding: 'gzip' | 'deflate',
+  isCopy: boolean,
 ): (() => void) | undefined {
   const { call } = owner;
   const take: TakeInflated = (inflated, isInTurn) => {
@@ -70,7 +81,7 @@ export function inflateHeld(
   }
   // Before it waits: turns rest for calls that need no turn.
   state.heldCount++;
-  const stopWaiting = inflateInTurn(state, owner.ownerId(), bytes, encoding, call, take);
+  const stopWaiting = inflateInTurn(state, owner.ownerId(), bytes, encoding, call, take, isCopy);
   if (stopWaiting !== undefined) return stopWaiting;
   state.heldCount--;
   owner.refuseUnread();

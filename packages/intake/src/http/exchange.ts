@@ -161,9 +161,9 @@ export class Exchange implements FastPathCaller, BodyOwner {
     } else if (!isLast) {
       if (!this.#keptPieces().add(new Uint8Array(chunk))) this.#refuseInPart();
     } else if (this.#pieces === undefined) {
-      this.#read(new Uint8Array(chunk));
+      this.#read(new Uint8Array(chunk), false);
     } else {
-      this.#read(this.#pieces.joinedWith(new Uint8Array(chunk)));
+      this.#read(this.#pieces.joinedWith(new Uint8Array(chunk)), true);
     }
   }
 
@@ -207,19 +207,19 @@ export class Exchange implements FastPathCaller, BodyOwner {
     });
   }
 
-  /** `bytes` are valid only until it returns. */
-  #read(bytes: Uint8Array): void {
+  /** @param isCopy - false: `bytes` are valid only until it returns. */
+  #read(bytes: Uint8Array, isCopy: boolean): void {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'identity') {
-      if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes);
+      if (bytes.length > SMALL_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes, isCopy);
       else if (!this.isOnFastPath(bytes)) {
-        if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes);
+        if (bytes.length > TINY_BODY_SIZE_BYTES_MAX) holdBody(this.#state, this, bytes, isCopy);
         else void this.submit(readBody(bytes, this.call.itemsKey, this.keyLook()));
       }
     } else if (encoding === 'unsupported') {
       void this.submit(unsupportedEncoding(this.#contentEncoding));
     } else {
-      this.#stopWaiting = inflateHeld(this.#state, this, bytes, encoding);
+      this.#stopWaiting = inflateHeld(this.#state, this, bytes, encoding, isCopy);
     }
   }
 

@@ -180,23 +180,26 @@ test('a chunk extension or a missing chunk is cut after 3 s, and stores no event
 });
 
 // uWebSockets.js calls back for each chunk that it reads, in one turn of the event loop: 0.2 s for 2 MB.
-describe('if the kernel keeps as many bytes as it likes', () => {
-  let large: IntakeUnderTest;
+describe.each([
+  ['by its own setting', false],
+  ['by the bound of intake', true],
+])('with the receive buffer that the kernel has %s', (_, hasSmallBuffers) => {
+  let flooded: IntakeUnderTest;
   beforeAll(async () => {
-    large = await startIntakeUnderTest(undefined, {}, 10_000, false);
+    flooded = await startIntakeUnderTest(undefined, {}, 10_000, hasSmallBuffers);
   });
-  afterAll(() => large.close());
+  afterAll(() => flooded.close());
 
   test.each(['/v1/track', '/v1/batch', '/v1/stream', '/nowhere'])(
     'POST %s in hundreds of thousands of chunks of one byte is cut, and intake holds no byte of it',
     async (path) => {
-      const raw = openRaw(large.port);
+      const raw = openRaw(flooded.port);
       raw.write(callHead('Transfer-Encoding: chunked').replace('/v1/track', path));
       raw.write('1\r\n \r\n'.repeat(300_000));
       await untilClosed(raw, 10_000);
       expect(raw.text()).toBe('');
       // The unknown path has no owner.
-      expect(large.cuts.takeSummary()).toEqual({
+      expect(flooded.cuts.takeSummary()).toEqual({
         count: 1,
         countsByReason: { too_many_chunks: 1 },
         last: {
@@ -205,8 +208,8 @@ describe('if the kernel keeps as many bytes as it likes', () => {
           ...(path !== '/nowhere' && { environmentId: 1 }),
         },
       });
-      await expectUnharmed(large);
-      expect(large.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
+      await expectUnharmed(flooded);
+      expect(flooded.held()).toMatchObject({ collectedSizeBytes: 0, places: 0, inFlight: 0 });
     },
   );
 });
