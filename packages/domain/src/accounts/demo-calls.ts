@@ -4,7 +4,7 @@
  * page made lead here).
  */
 
-/** In lower case. A proxy or a tunnel adds one of them; a client of this machine sends none. */
+/** In lower case. A proxy or a tunnel adds one of them to a call. */
 export const FORWARDING_HEADERS = [
   'x-forwarded-for',
   'x-forwarded-host',

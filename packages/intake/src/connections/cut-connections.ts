@@ -29,7 +29,7 @@ export interface CutHandle {
 }
 
 /** Cuts since the last line of the log. Silent connections are not in it: a browser opens some in advance. */
-export interface CutSummary {
+interface CutSummary {
   readonly count: number;
   readonly countsByReason: Readonly<Partial<Record<CutReason, number>>>;
   readonly last: {

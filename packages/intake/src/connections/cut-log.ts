@@ -1,7 +1,7 @@
 /**
- * Now and then a line of the log about connections that intake cut.
+ * Log of the connections that intake cuts.
  *
- * A hostile sender opens a new connection after each cut.
+ * One line for all cuts of ten seconds: a hostile sender opens a new connection after each cut.
  */
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';

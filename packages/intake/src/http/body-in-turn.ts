@@ -1,5 +1,5 @@
 /**
- * Whole bodies that are read in turns: large ones, compressed ones, and those of the slow path.
+ * Whole bodies that are read in turns: large, compressed and unusual ones.
  * ```
  *   compressed ──▶ inflated ──┬─ small ──▶ a shared turn ──▶ submitted
  *   plain ──▶ copied ─────────┴─ large ──▶ a turn ─────────▶ submitted

@@ -1,4 +1,4 @@
-/** Each cut is counted by its reason, and a flood of them is one line of the log. */
+/** Counts and log of the connections that intake cuts. */
 import { createLogger } from '@sluice/platform/process/logger';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { CutConnections, type CutHandle } from '../../src/connections/cut-connections.ts';

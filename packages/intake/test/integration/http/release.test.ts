@@ -1,4 +1,8 @@
-/** Two seconds after a sender has gone, at any stage of any transport, its CPU time and memory are free. */
+/**
+ * CPU time and memory after a sender has gone, at any stage of any transport.
+ *
+ * Within two seconds both are free.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
