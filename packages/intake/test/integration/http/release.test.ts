@@ -1,7 +1,7 @@
 /**
- * CPU time and memory after a sender has gone, at any stage of any transport.
+ * Release of CPU time and memory after a cut.
  *
- * Within two seconds both are free.
+ * It takes two seconds at most, at any stage of any transport.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
