@@ -4,8 +4,8 @@
  * A process without a free file takes no connection, but uWebSockets.js tries without end, with all time of the event
  * loop. The connections to Postgres and Redis, and the local disk buffer, are files too. So a quarter is kept for those.
  */
-import { readFileSync } from 'node:fs';
 import type { Logger } from '@sluice/platform/process/logger';
+import { readOpenFilesMax } from '@sluice/platform/settings/open-files';
 
 const CONNECTION_PART = 3 / 4;
 
@@ -27,15 +27,4 @@ export function connectionCountWithin(wanted: number, logger: Pick<Logger, 'info
       'this process may open too few files for INTAKE_CONNECTION_COUNT_MAX and takes fewer connections; raise the limit to neededOpenFilesMax (ulimit -n, LimitNOFILE of systemd, ulimits of Compose), or lower the setting',
     );
   return connectionCountMax;
-}
-
-function readOpenFilesMax(): number {
-  try {
-    const [, count] =
-      /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return count === undefined ? Infinity : Number(count);
-  } catch {
-    // Only Linux has the file.
-    return Infinity;
-  }
 }

@@ -14,6 +14,7 @@ import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import { readOpenFilesMax } from '@sluice/platform/settings/open-files';
 import { AccessTokens, type AccessTokensDeps } from './access-tokens.ts';
 import { authorizedPost, TOKEN_TIME_SHARE } from './authorized-post.ts';
 import { claimRange } from './claim-range.ts';
@@ -98,11 +99,15 @@ const DIRECT_WAKES_MAX = 64;
  */
 const RANGE_LANES_MAX = 320;
 
+/** The requests in flight need open files too, and so do Postgres and Redis. */
+const IDLE_FILES_PART = 1 / 4;
+
 /** The resources that it opens are closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const { database, producer, webhooks, openSecret, encryptSecret } = deps;
   const { tail, clock, now, logger } = deps;
-  const http = createHttpClient(webhooks);
+  const idleConnectionsMax = Math.floor(IDLE_FILES_PART * readOpenFilesMax());
+  const http = createHttpClient({ ...webhooks, idleConnectionsMax });
   deps.lifecycle.defer('http client', () => http.close());
   const store = deps.tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();

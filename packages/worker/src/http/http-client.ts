@@ -31,7 +31,7 @@ export interface HttpClientOptions {
   readonly allowedNetworks?: readonly AddressRange[];
   /** Connections go through it. */
   readonly proxy?: Proxy | undefined;
-  /** Idle connections kept, over all endpoints. */
+  /** Idle connections without TLS kept, over all endpoints; a quarter as many with TLS. At most 8,192. */
   readonly idleConnectionsMax?: number;
   /** For tests; the system's look-up by default. */
   readonly resolve?: ResolveName;
@@ -45,7 +45,11 @@ export interface HttpClient {
   close(): void;
 }
 
-const IDLE_CONNECTIONS_MAX = 2_048;
+/**
+ * An idle connection holds 8 KB, or 30 KB with TLS. With 2,048 of them, 10,000 endpoints that get a delivery each few
+ * seconds were connected to anew each time.
+ */
+const IDLE_CONNECTIONS_MAX = 8_192;
 /** Of an attempt's time: a proxy that is silent for so long has failed, and not the endpoint. */
 const PROXY_ANSWER_SHARE = 0.75;
 /** Endpoints whose parsed URL is remembered; beyond it the memory begins anew. */
@@ -70,7 +74,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   );
   const connections = new ConnectionPool<ConnectRoute, Connection>(
     (route, onClosed) => new Connection(route, connector, onClosed),
-    options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
+    Math.min(options.idleConnectionsMax ?? Infinity, IDLE_CONNECTIONS_MAX),
   );
   const targets = new Map<string, Target | undefined>();
   const targetOf = (endpoint: string): Target | undefined => {

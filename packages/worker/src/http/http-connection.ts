@@ -26,6 +26,8 @@ export interface ConnectionUser {
 /** One buffer for all connections: a user copies the bytes that it keeps. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
+const TLS_WEIGHT = 4;
+
 /** Route of a connection, with its target. */
 export interface ConnectRoute extends Route {
   readonly target: ConnectTarget;
@@ -33,6 +35,7 @@ export interface ConnectRoute extends Route {
 
 export class Connection implements PooledConnection {
   readonly route: ConnectRoute;
+  readonly weight: number;
   readonly #connector: VettedConnector;
   readonly #onClosed: (connection: Connection) => void;
   #opening: OpenedSocket | undefined;
@@ -51,6 +54,7 @@ export class Connection implements PooledConnection {
     onClosed: (connection: Connection) => void,
   ) {
     this.route = route;
+    this.weight = route.target.protocol === 'https:' ? TLS_WEIGHT : 1;
     this.#connector = connector;
     this.#onClosed = onClosed;
   }

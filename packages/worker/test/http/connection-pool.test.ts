@@ -1,5 +1,5 @@
 /** The next connection and its idle time, by the test's clock. */
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import {
   ConnectionPool,
   type PooledConnection,
@@ -22,13 +22,14 @@ afterEach(() => {
   destroyed = [];
 });
 
-function poolOf(idleMax = 10): ConnectionPool<Route, Connection> {
+function poolOf(idleWeightMax = 10): ConnectionPool<Route, Connection> {
   const pool = new ConnectionPool<Route, Connection>(
     (route) => {
       const name = ++opened;
-      return { name, route, idleUntilMs: 0, destroy: () => void destroyed.push(name) };
+      const weight = route.key === 'tls' ? 4 : 1;
+      return { name, route, weight, idleUntilMs: 0, destroy: () => void destroyed.push(name) };
     },
-    idleMax,
+    idleWeightMax,
     () => nowMs,
   );
   pools.push(pool);
@@ -73,4 +74,31 @@ test('of too many idle ones the longest idle goes, whosever it is', () => {
   for (const connection of connections) pool.release(connection, 1_000);
   expect(destroyed).toEqual([1]);
   expect(pool.idleCount).toBe(2);
+});
+
+test('an idle connection with TLS takes the places of four without', () => {
+  const pool = poolOf(5);
+  const connections = ['a', 'b', 'tls', 'c', 'd'].map((key) => pool.take({ key }));
+  for (const connection of connections.slice(0, 3)) pool.release(connection, 1_000);
+  expect([destroyed, pool.idleCount]).toEqual([[1], 2]);
+  // The weight of one in use does not count.
+  expect(pool.take({ key: 'tls' }).name).toBe(3);
+  for (const connection of connections.slice(3)) pool.release(connection, 1_000);
+  expect(destroyed).toEqual([1]);
+  pool.release(connections[2] as Connection, 1_000);
+  expect(destroyed).toEqual([1, 2, 4]);
+});
+
+test('thousands that ended together are closed in parts', () => {
+  vi.useFakeTimers();
+  const pool = poolOf(5_000);
+  const connections = Array.from({ length: 2_500 }, () => pool.take({ key: 'a' }));
+  for (const connection of connections) pool.release(connection, 1_000);
+  nowMs = 1_000;
+  const closedCounts = [1, 2, 3].map(() => {
+    vi.advanceTimersByTime(1_000);
+    return destroyed.length;
+  });
+  expect(closedCounts).toEqual([1_024, 2_048, 2_500]);
+  vi.useRealTimers();
 });
