@@ -26,6 +26,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'publish',
     'imports',
     'state',
+    'state/names',
     'parsing',
     'event-schemas',
     'billing',

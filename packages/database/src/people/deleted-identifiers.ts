@@ -1,5 +1,5 @@
 /**
- * Identifiers of people who were deleted or suppressed, for 30 days. Only late calls look at them, which waited in the
+ * Identifiers that people lost, by a deletion, a suppression, a merge or a change, for 30 days. Only late calls look at them, which waited in the
  * disk buffer of an intake or in the dead-letter table (`domain/src/state/replayed-calls.ts`).
  */
 import type {
@@ -7,23 +7,63 @@ import type {
   IdentifierKey,
   PersonKey,
 } from '@sluice/domain/state/loaded-state';
-import { deletedKeysOf } from '@sluice/domain/state/replayed-calls';
+import { FORGOTTEN, heirIn } from '@sluice/domain/state/names/name-ends';
+import { deletedKeysOf, ownersWhoMayBeThere } from '@sluice/domain/state/replayed-calls';
+import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
 
-/** A name had many owners within 30 days: of such a name, the earlier ones are forgotten. */
-const OWNERS_BYTES_MAX = 2_000;
+/**
+ * About ninety ends of ownership. If a name has more, all but the last are left out, and the row says so: a late call of
+ * that time changes no person, and is an issue.
+ */
+const OWNERS_BYTES_MAX = 4_000;
+const FORGOTTEN_ENDS = JSON.stringify({ [FORGOTTEN]: 0 });
 
-/** Identifiers and people that were deleted, with the people whose the identifiers were. By the primary key. */
+/**
+ * Identifiers and people that were deleted, with the people whose the identifiers were, and whom those became by merges.
+ * By the primary key.
+ */
 export async function listDeletedIdentifiers(
   database: DatabaseOrTransaction,
   identifiers: readonly IdentifierKey[],
   people: readonly PersonKey[],
 ): Promise<DeletedIdentifier[]> {
-  const keys = deletedKeysOf(identifiers, people);
-  if (keys.length === 0) return [];
+  const found: DeletedIdentifier[] = [];
+  const asked = new Set<string>();
+  let keys = deletedKeysOf(identifiers, people);
+  while (keys.length > 0) {
+    found.push(...(await listWithOwners(database, keys)));
+    const heirs = found.flatMap(({ environmentId, owners }) => {
+      const personId = heirIn(owners);
+      return personId === undefined ? [] : [{ environmentId, personId }];
+    });
+    const next = heirs.filter(
+      ({ environmentId, personId }) => !asked.has(`${environmentId} ${personId}`),
+    );
+    for (const { environmentId, personId } of next) asked.add(`${environmentId} ${personId}`);
+    keys = deletedKeysOf([], next);
+  }
+  return found;
+}
+
+/** Adds the former owners of names to the needs of late calls. Their rows are needed if they are there. */
+export async function withFormerOwners(
+  database: DatabaseOrTransaction,
+  needs: StateNeeds,
+): Promise<StateNeeds> {
+  if (!needs.hasReplayed) return needs;
+  const remembered = await listDeletedIdentifiers(database, needs.identifiers, needs.people);
+  const owners = ownersWhoMayBeThere(remembered);
+  return owners.length === 0 ? needs : { ...needs, people: [...needs.people, ...owners] };
+}
+
+async function listWithOwners(
+  database: DatabaseOrTransaction,
+  keys: ReturnType<typeof deletedKeysOf>,
+): Promise<DeletedIdentifier[]> {
   const rows = await inTenantParts(database, [keys], async (part) => {
     const own = part.only(keys);
     const found = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`
@@ -71,7 +111,7 @@ export async function rememberDeletedIdentifiers(
     order by environment_id, kind collate "C", value collate "C"
     on conflict (environment_id, kind, value)
       do update set deleted_at = greatest(r.deleted_at, excluded.deleted_at),
-        owners = case when octet_length(r.owners::text) > ${OWNERS_BYTES_MAX} then excluded.owners
+        owners = case when octet_length(r.owners::text) > ${OWNERS_BYTES_MAX} then excluded.owners || ${FORGOTTEN_ENDS}::jsonb
                       else coalesce(r.owners, '{}') || excluded.owners end,
         names = case when excluded.names is null then r.names
                      else coalesce(r.names, '{}') || excluded.names end`.execute(transaction);

@@ -1,5 +1,5 @@
 /**
- * Late calls: acknowledged before a deletion, and applied after it.
+ * Late calls: acknowledged before a deletion, a merge or the loss of a name, and applied after it.
  *
  * A late call is applied to people as they were when it was received: deleted people are there with the names that they
  * had (`state/former/former-people.ts`), and each name is whose it was (`past-names.ts`). The ordinary rules then find the person of
@@ -58,7 +58,7 @@ class LateCall {
     for (const { environmentId, personId } of people) {
       const value = String(personId);
       const owner = deletions.ownerAt({ environmentId, kind: 'svc_id', value }, operation);
-      if (owner) this.#people.enter(environmentId, owner);
+      if (owner) this.#enterNumber(environmentId, personId, owner);
     }
     for (const key of identifiers) this.#names.lend(key, this.#ownerOf(key));
     this.#names.lendTaken(
@@ -76,6 +76,16 @@ class LateCall {
     this.#names.takeBack();
   }
 
+  /** The person of a number: deleted, or merged into another one. */
+  #enterNumber(environmentId: number, personId: number, owner: FormerOwner): void {
+    const { directory } = this.#set;
+    const person =
+      owner.state === 'present'
+        ? directory.find(environmentId, owner.personId)
+        : this.#people.enter(environmentId, owner);
+    if (person && owner.personId !== personId) directory.lendNumber(personId, person);
+  }
+
   /**
    * Whom the name meant. Before a deleted person was made, a call about the name meant no person. A name that a call only
    * brings stays theirs, for they were perhaps made under it.
@@ -83,12 +93,24 @@ class LateCall {
   #ownerOf(key: IdentifierKey): FormerOwner | undefined {
     const { deletions } = this.#set;
     const owner = deletions.ownerAt(key, this.#operation);
+    if (owner?.state === 'forgotten') this.#recordForgotten(key);
     if (owner?.state !== 'deleted' || this.#isOfVisitor(key) || this.#isBrought(key)) return owner;
+    // Since when a merged person was there is not remembered.
+    if (owner.isHeir) return owner;
     const { environmentId } = key;
     const { personId, untilMs } = owner;
     const { createdAtMs = 0 } = deletions.namesOf({ environmentId, personId }) ?? {};
     if (createdAtMs <= this.#operation.receivedAtMs) return owner;
     return { state: 'unmade', personId: 0, untilMs };
+  }
+
+  #recordForgotten({ kind, value }: IdentifierKey): void {
+    this.#set.addIssue(this.#operation, {
+      code: 'person_not_found',
+      field: kind,
+      message: `The ${kind} "${value}" had so many owners since the call was received that the owner of that time is not known; the call changed no person. Send the call again if it still applies.`,
+      sample: value,
+    });
   }
 
   #isBrought({ kind, value }: IdentifierKey): boolean {

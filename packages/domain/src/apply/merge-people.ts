@@ -14,7 +14,7 @@ import type { MergePeople, Operation } from '../operations/operation.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
 import { namesAbove, type AttributePlaces } from '../state/attribute-places.ts';
 import type { PersonRow } from '../state/loaded-state.ts';
-import { rememberRelease } from '../state/former/remember-names.ts';
+import { rememberMerge, rememberRelease } from '../state/former/remember-names.ts';
 import { loaded, type LoadedPerson } from '../state/person-directory.ts';
 import { identifiersOf, reportSubscription } from '../reports/person-report.ts';
 import { relationshipText, deviceText, type WorkingSet } from '../state/working-set.ts';
@@ -107,6 +107,7 @@ function merge(
   moveRelationships(set, primary, secondary);
   moveSegments(set, primary, secondary);
   set.addMove(secondary, operation.receivedAtMs);
+  rememberMerge(set, secondary, primary, operation.receivedAtMs);
   secondary.fate = 'merged';
   secondary.mergedInto = primary;
 
@@ -120,7 +121,7 @@ function merge(
     attributePlaces: joinPlaces(before, from),
     updatedAtMs: operation.receivedAtMs,
   };
-  for (const kind of NAMED_KINDS) moveIdentifier(set, operation, primary, from[kind], kind);
+  for (const kind of NAMED_KINDS) moveIdentifier(set, operation, primary, secondary, kind);
   reportSubscription(set, operation, primary, before.unsubscribed, 'customer');
 }
 
@@ -128,14 +129,15 @@ function moveIdentifier(
   set: WorkingSet,
   { receivedAtMs }: Operation,
   primary: LoadedPerson,
-  value: string | null,
+  secondary: LoadedPerson,
   kind: NamedKind,
 ): void {
+  const value = secondary.row[kind];
   if (value === null) return;
   const isTaken = primary.row[kind] === null;
   set.directory.assign(primary.environmentId, kind, value, isTaken ? primary : undefined);
   if (isTaken) primary.row = { ...primary.row, [kind]: value };
-  else rememberRelease(set, primary, kind, value, receivedAtMs);
+  else rememberRelease(set, secondary, kind, value, receivedAtMs);
 }
 
 function fill(kept: JsonObject, from: JsonObject): JsonObject {

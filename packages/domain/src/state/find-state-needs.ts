@@ -8,7 +8,7 @@ import { unknownOperation } from '../values/errors.ts';
 import type { Json } from '../values/json.ts';
 import type { ObjectIdentifier, Operation, PersonIdentifier } from '../operations/operation.ts';
 import { identifierIn } from '../operations/state-keys.ts';
-import { NameGroups } from './name-groups.ts';
+import { NameGroups } from './names/name-groups.ts';
 import { NeedsDraft, type StateNeeds } from './state-needs.ts';
 
 /** Collects the names in the operations, in one pass. */

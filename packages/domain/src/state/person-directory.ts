@@ -66,6 +66,8 @@ export class PersonDirectory {
   /** Those whose row may have to be written. */
   readonly #touched = new Set<Entry>();
   readonly #people = new Map<number, PersonState>();
+  /** Numbers of people who were merged, for one late call. */
+  readonly #lentNumbers = new Map<number, PersonState>();
   #watch: OwnerWatch | undefined;
 
   constructor(identifiers: readonly IdentifierRow[], people: readonly PersonRow[]) {
@@ -87,7 +89,10 @@ export class PersonDirectory {
     if (identifier.kind !== 'svc_id')
       return this.resolveStored(environmentId, identifier.kind, identifier.value);
     const personId = personIdOf(identifier.value);
-    const person = personId === undefined ? undefined : this.#people.get(personId);
+    const person =
+      personId === undefined
+        ? undefined
+        : (this.#lentNumbers.get(personId) ?? this.#people.get(personId));
     return person?.environmentId === environmentId && person.fate !== 'merged'
       ? resolutionOf(person)
       : UNKNOWN;
@@ -145,6 +150,15 @@ export class PersonDirectory {
     const before = entry.owner;
     entry.owner = owner;
     return before;
+  }
+
+  /** A merged person's number means the person they became, until `takeNumbersBack`. */
+  lendNumber(personId: number, heir: PersonState): void {
+    this.#lentNumbers.set(personId, heir);
+  }
+
+  takeNumbersBack(): void {
+    this.#lentNumbers.clear();
   }
 
   /** Whose the name is, also if they are gone. */

@@ -1,13 +1,14 @@
 /**
- * Names of deleted and suppressed people, for late calls.
+ * Former owners of names, for late calls.
  *
  * A late call waited in an intake's disk buffer while the broker was away, or in the dead-letter table. If it was
  * acknowledged before a person was deleted, and comes after the deletion, it would make the person anew. The times of
  * receipt are compared, for the order of the broker's log does not decide here. `apply/late-calls.ts` has the rules.
  *
- * A name is remembered with its former owners and the time until which each had it. Under the number of a deleted person
- * are the names that they had, for a call means a person by one name and gives them another. Rows of earlier versions
- * are without owners: such an owner counts as one who lacked both an id and an email, unless a mark shows one.
+ * A name is remembered with its former owners and the time until which each had it (`former/name-ends.ts`), whether they
+ * were deleted or gave it up. Under the number of a deleted person are the names that they had, for a call means a person
+ * by one name and gives them another. Under the number of a merged person is the person they became. Rows of earlier
+ * versions are without owners: such an owner counts as one who lacked both an id and an email, unless a mark shows one.
  */
 import type { Operation } from '../operations/operation.ts';
 import type {
@@ -17,14 +18,19 @@ import type {
   IdentifierKey,
   PersonKey,
 } from './loaded-state.ts';
+import {
+  blockedEnd,
+  FORGOTTEN,
+  freeEnd,
+  heirEnd,
+  heirIn,
+  nobodyEnd,
+  personEnd,
+  readEnds,
+} from './names/name-ends.ts';
 
 /** Of these kinds, earlier versions kept a mark for a name whose owner had one. */
 const MARKED_KINDS = ['id', 'email'] as const;
-
-/** A call made the owner and is late itself; or the name was given up before its owner was deleted. */
-const NOBODY = 'nobody';
-const FREE = 'free';
-const BLOCKED = ' blocked';
 
 /** A stored name, or the number of a person. */
 export interface FormerKey {
@@ -36,13 +42,18 @@ export interface FormerKey {
 /** Whom a name meant when a late call was received; it was theirs until a time. */
 export interface FormerOwner {
   /**
-   * `deleted`: the name was theirs. `blocked`: it was suppressed. `unmade`: no person had it, or a call that is late too
-   * made them. `newer`: the person who has it was made since. `unknown`: of an earlier version.
+   * `deleted`: the name was theirs. `present`: it was theirs, and they are there, perhaps as part of another person.
+   * `blocked`: it was suppressed. `unmade`: no person had it, or a call that is late too made them. `newer`: the person
+   * who has it was made since. `unknown`: of an earlier version. `forgotten`: it had too many owners since.
    */
-  readonly state: 'deleted' | 'blocked' | 'unmade' | 'newer' | 'unknown';
-  /** Zero unless `deleted` or `blocked`. */
+  readonly state: 'deleted' | 'present' | 'blocked' | 'unmade' | 'newer' | 'unknown' | 'forgotten';
+  /** Zero unless `deleted`, `present` or `blocked`. */
   readonly personId: number;
   readonly untilMs: number;
+  /** As stored; absent if no end is stored. */
+  readonly end?: string;
+  /** The owner became part of the person. */
+  readonly isHeir?: boolean;
 }
 
 /** Everything that may be remembered about identifiers. */
@@ -60,6 +71,21 @@ export const deletedKeysOf = (
   ...people.map(numberKeyOf),
 ];
 
+/**
+ * The former owners who may be there still, beside the people whom calls name. A late call can be about one of them.
+ */
+export function ownersWhoMayBeThere(rows: readonly DeletedIdentifier[]): PersonKey[] {
+  const gone = new Set(rows.filter(({ names }) => names !== null).map(textOf));
+  const people = new Map<string, PersonKey>();
+  for (const { environmentId, owners } of rows)
+    for (const { personId } of readEnds(owners)) {
+      const person = { environmentId, personId };
+      const text = textOf(numberKeyOf(person));
+      if (personId > 0 && !gone.has(text)) people.set(text, person);
+    }
+  return [...people.values()];
+}
+
 export class Deletions {
   readonly #remembered = new Map<string, DeletedIdentifier>();
   readonly #added = new Map<string, DeletedIdentifier>();
@@ -72,9 +98,9 @@ export class Deletions {
     return this.#remembered.size === 0;
   }
 
-  /** The name was the person's until a time; a later word about the same person and name replaces it. */
+  /** The name was the person's until a time. */
   addName(key: FormerKey, personId: number, untilMs: number): void {
-    this.#add(key, untilMs, { [personId]: untilMs });
+    this.#add(key, untilMs, { [personEnd(personId, untilMs)]: untilMs });
   }
 
   /** The person had these names when they were deleted. */
@@ -82,25 +108,27 @@ export class Deletions {
     this.#add(numberKeyOf(person), deletedAtMs, { [person.personId]: deletedAtMs }, names);
   }
 
+  /** The person became part of another one. */
+  addMerged(person: PersonKey, heirId: number, mergedAtMs: number): void {
+    this.#add(numberKeyOf(person), mergedAtMs, { [heirEnd(heirId)]: mergedAtMs });
+  }
+
   /** A name that was blocked was so until a time. */
   addBlocked(key: FormerKey, personId: number, untilMs: number): void {
-    this.#add(key, untilMs, { [`${personId}${BLOCKED}`]: untilMs });
+    this.#add(key, untilMs, { [blockedEnd(personId, untilMs)]: untilMs });
   }
 
   /** The name had no person when it was deleted. */
   addUnmade(key: FormerKey, untilMs: number): void {
-    const known = this.#remembered.get(textOf(key))?.owners?.[NOBODY] ?? 0;
-    this.#add(key, untilMs, { [NOBODY]: Math.max(known, untilMs) });
+    this.#add(key, untilMs, { [nobodyEnd(untilMs)]: untilMs });
   }
 
-  /** A late call gave the name to a present person: from then on it means them. */
-  endUnmade(key: FormerKey, { untilMs }: FormerOwner, atMs: number): void {
-    this.#add(key, untilMs, { [NOBODY]: atMs, [FREE]: untilMs });
-  }
-
-  /** A late call took the name away from a person who was deleted later. */
-  endName(key: FormerKey, { personId, untilMs }: FormerOwner, atMs: number): void {
-    this.#add(key, untilMs, { [personId]: atMs, [FREE]: untilMs });
+  /**
+   * A late call ended the ownership earlier: it gave the name to a present person, or took it away from a person who was
+   * deleted later. From then on the name means its present owner.
+   */
+  endEarlier(key: FormerKey, { end, untilMs }: FormerOwner, atMs: number): void {
+    this.#add(key, untilMs, { [end ?? nobodyEnd(atMs)]: atMs, [freeEnd(untilMs)]: untilMs });
   }
 
   /** The deleted person had one more name. */
@@ -135,27 +163,25 @@ export class Deletions {
 
   /** Whom the name meant when the call was received; undefined if it means now whom it meant then. */
   ownerAt(key: FormerKey, { receivedAtMs }: Operation): FormerOwner | undefined {
-    const { environmentId } = key;
     const row = this.#remembered.get(textOf(key));
     if (!row || row.deletedAtMs <= receivedAtMs) return undefined;
-    let owner: string | undefined;
-    let untilMs = Infinity;
-    let lastMs = 0;
-    for (const [each, endedAtMs] of Object.entries(row.owners ?? {})) {
-      lastMs = Math.max(lastMs, endedAtMs);
-      if (endedAtMs <= receivedAtMs || endedAtMs >= untilMs) continue;
-      // They gave it up, and are not deleted.
-      if (/^\d+$/.test(each) && !this.namesOf({ environmentId, personId: Number(each) })) continue;
-      owner = each;
-      untilMs = endedAtMs;
-    }
+    const ends = readEnds(row.owners);
+    const next = ends.find(({ untilMs }) => untilMs > receivedAtMs);
     // An earlier version deleted the name since.
-    if (lastMs < row.deletedAtMs && owner === undefined)
-      return { state: 'unknown', personId: 0, untilMs: row.deletedAtMs };
-    if (owner === undefined || owner === FREE) return undefined;
-    if (owner === NOBODY) return { state: 'unmade', personId: 0, untilMs };
-    const state = owner.endsWith(BLOCKED) ? 'blocked' : 'deleted';
-    return { state, personId: Number.parseInt(owner, 10), untilMs };
+    if (!next) return { state: 'unknown', personId: 0, untilMs: row.deletedAtMs };
+    const { owner, personId, untilMs, text: end } = next;
+    if (next === ends[0] && row.owners && FORGOTTEN in row.owners)
+      return { state: 'forgotten', personId: 0, untilMs };
+    if (owner === 'free') return undefined;
+    if (owner === 'nobody') return { state: 'unmade', personId: 0, untilMs, end };
+    if (owner === 'blocked') return { state: 'blocked', personId, untilMs, end };
+    const person = this.#heirOf({ environmentId: key.environmentId, personId });
+    const state = this.namesOf(person) ? 'deleted' : 'present';
+    // A late call of before this one deleted them, though they gave the name up later.
+    const isGone = state === 'deleted' && (this.deletedAtMs(person) ?? untilMs) <= receivedAtMs;
+    if (isGone) return undefined;
+    const isHeir = person.personId !== personId;
+    return { state, personId: person.personId, untilMs, end, isHeir };
   }
 
   /** Kinds of names that an unknown owner had. */
@@ -167,6 +193,15 @@ export class Deletions {
       );
       return mark !== undefined && mark.deletedAtMs === row?.deletedAtMs;
     });
+  }
+
+  /** The person, or whom they became. */
+  #heirOf(person: PersonKey): PersonKey {
+    const row = this.#remembered.get(textOf(numberKeyOf(person)));
+    const personId = heirIn(row?.owners ?? null);
+    return personId === undefined
+      ? person
+      : this.#heirOf({ environmentId: person.environmentId, personId });
   }
 
   #add(

@@ -25,6 +25,7 @@ import { eventText, identifierText } from '../../src/operations/state-keys.ts';
 import { orderPlaceOf } from '../../src/operations/order-place.ts';
 import { NO_SUBSCRIPTIONS } from '../../src/delivery/incoming-subscription.ts';
 import { peopleToReport } from '../../src/reports/people-to-report.ts';
+import { ownersWhoMayBeThere } from '../../src/state/replayed-calls.ts';
 import { findStateNeeds } from '../../src/state/find-state-needs.ts';
 import type { StateNeeds } from '../../src/state/state-needs.ts';
 
@@ -61,7 +62,7 @@ export class MemoryStore {
       ...operation,
       place: orderPlaceOf(flushPlace, index),
     }));
-    const state = this.#load(findStateNeeds(operations));
+    const state = this.#load(this.#withFormerOwners(findStateNeeds(operations)));
     const changes = applyOperations(this.#withIncoming(state, operations), operations, {
       newPersonId: () => ++this.#lastNumber,
       newObjectNumber: () => ++this.#lastNumber,
@@ -87,6 +88,12 @@ export class MemoryStore {
     const read = this.people.filter(({ personId }) => numbers.has(personId));
     const people = new Map(read.map((row) => [row.personId, row]));
     return { ...state, incoming: { subscriptions, people } };
+  }
+
+  #withFormerOwners(needs: StateNeeds): StateNeeds {
+    if (!needs.hasReplayed) return needs;
+    const owners = ownersWhoMayBeThere(this.deletedIdentifiers);
+    return { ...needs, people: [...needs.people, ...owners] };
   }
 
   #load(needs: StateNeeds): LoadedState {

@@ -14,6 +14,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listAppliedCommitBatches } from '@sluice/database/events/commit-batch-parts';
+import { withFormerOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
@@ -229,7 +230,7 @@ async function addNamesOfOwners(
   needs: StateNeeds,
 ): Promise<void> {
   const names = await Promise.all([
-    listNamesOfOwners(database, needs),
+    listNamesOfOwners(database, await withFormerOwners(database, needs)),
     listNamesOfObjects(database, needs),
   ]);
   for (const { environmentId, key } of names.flat()) keys.add(keyHashOf(environmentId, key) | 0);

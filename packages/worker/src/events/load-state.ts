@@ -24,7 +24,7 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
-import { listDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
+import { listDeletedIdentifiers, withFormerOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
@@ -89,14 +89,17 @@ export async function readUnlocked(
 /** Takes the event ids and loads the rest. A row that is not found does not exist, and is not locked. */
 export async function loadState(
   { transaction, sending }: PipelinedTransaction,
-  needs: StateNeeds,
+  named: StateNeeds,
   options: LoadOptions,
 ): Promise<LoadedState> {
   const { keepsMergesOff, looksForTakenIds, waitingVisitorsOf, looksForRemadeNames, unlocked } =
     options;
-  await holdNames(sending, needs.halves);
-  const takenEvents = looksForTakenIds ? await claimEventIds(transaction, needs.events) : [];
-  if (!looksForTakenIds) await takeEventIds(sending, needs.events);
+  await holdNames(sending, named.halves);
+  const takenEvents = looksForTakenIds ? await claimEventIds(transaction, named.events) : [];
+  if (!looksForTakenIds) await takeEventIds(sending, named.events);
+  // No other transaction may end the ownership of a name meanwhile.
+  if (named.hasReplayed) await lockIdentifiers(transaction, named.identifiers);
+  const needs = await withFormerOwners(transaction, named);
   const { messageDeliveries: read, identifiers: listed } =
     unlocked ?? (await readUnlocked(transaction, needs, keepsMergesOff));
   const identifiers = keepsMergesOff

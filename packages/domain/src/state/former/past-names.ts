@@ -5,6 +5,7 @@
  *
  * ```
  * the owner was deleted since ────────────▶ theirs, and of the present owner again afterwards
+ * the owner gave it up, and is there ─────▶ theirs, and of the present owner again afterwards
  * it was blocked and is free again ───────▶ blocked
  * it had no person, and was deleted since ▶ free: a person whom the call makes under it is gone with it
  * the present owner was made since ───────▶ free for a deleted person whom the call means, else as it is
@@ -49,8 +50,15 @@ export class PastNames {
     if (kind === 'anonymous_id' && directory.isKnownVisitor(environmentId, value))
       this.#knownVisitors.add(textOf(key));
     if (!owner) return;
-    if (owner.state === 'unknown')
+    if (owner.state === 'unknown' || owner.state === 'forgotten')
       return this.#lendTo(key, owner, this.#people.enterUnknown(key, owner.untilMs));
+    if (owner.state === 'present') {
+      const person = directory.find(environmentId, owner.personId);
+      const now = directory.ownerOf(key);
+      // It is theirs again.
+      if (person && (!now || followMerges(now) !== person)) this.#lendTo(key, owner, person);
+      return;
+    }
     if (owner.state !== 'unmade') {
       const person = this.#people.enter(environmentId, owner);
       if (person) this.#lendTo(key, owner, person);
@@ -101,6 +109,7 @@ export class PastNames {
   takeBack(): void {
     const { directory } = this.#set;
     directory.watchOwners(undefined);
+    directory.takeNumbersBack();
     const given = [...this.#changed.values()].filter((key) => this.#isGiven(key));
     this.#people.remember(given);
     for (const loan of this.#loans.values()) this.#takeBackOne(loan);
@@ -141,12 +150,12 @@ export class PastNames {
       directory.lend(key, before);
     } else if (lent) {
       // The call took the name away from the deleted person.
-      if (owner.state === 'deleted') deletions.endName(key, owner, receivedAtMs);
+      if (owner.state === 'deleted') deletions.endEarlier(key, owner, receivedAtMs);
       directory.lend(key, before);
     } else if (!isFreeOf(before)) {
       directory.lend(key, before);
     } else if (now && !this.#people.has(now)) {
-      deletions.endUnmade(key, owner, receivedAtMs);
+      deletions.endEarlier(key, owner, receivedAtMs);
     }
   }
 }

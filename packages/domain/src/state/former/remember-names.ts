@@ -1,4 +1,4 @@
-/** Remembers names of people who are deleted, for late calls (`replayed-calls.ts`). */
+/** Remembers names that people lose, for late calls (`replayed-calls.ts`). */
 import type { DeletePerson } from '../../operations/operation.ts';
 import { storedValue, type StoredIdentifierKind } from '../../operations/state-keys.ts';
 import type { PersonState } from '../person-directory.ts';
@@ -13,7 +13,7 @@ export function rememberDeletion(set: WorkingSet, person: PersonState, deletedAt
     set.deletions.addName(key, personId, deletedAtMs);
 }
 
-/** The person gives up a name: an earlier call by it is about them, also once they are deleted. */
+/** The person gives up a name: an earlier call by it is about them. */
 export function rememberRelease(
   set: WorkingSet,
   { environmentId, personId, isFormer }: PersonState,
@@ -24,6 +24,16 @@ export function rememberRelease(
   if (isFormer) return;
   const key = { environmentId, kind, value: storedValue(kind, value) };
   set.deletions.addName(key, personId, atMs);
+}
+
+/** The person became part of another one: a late call by a name that they gave up before is about that one. */
+export function rememberMerge(
+  set: WorkingSet,
+  secondary: PersonState,
+  primary: PersonState,
+  atMs: number,
+): void {
+  set.deletions.addMerged(secondary, primary.personId, atMs);
 }
 
 /** Until now a call was blocked by any one of the person's identifiers. */

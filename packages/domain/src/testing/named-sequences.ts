@@ -1,0 +1,95 @@
+/**
+ * Sequences of calls by names that change their owners, some of them late.
+ *
+ * A draft has numbers only, for a late call is about a name that had an owner when it was received.
+ */
+import type { Operation } from '../operations/operation.ts';
+import {
+  applyNamed,
+  isClear,
+  namesAt,
+  NO_NAMES,
+  operationOf,
+  type NamedCall,
+  type NamesOverTime,
+} from './names-over-time.ts';
+import { NOW_MS } from './sample-operations.ts';
+
+/** Numbers choose a name or a time among those that there are. */
+export interface CallDraft {
+  readonly type: NamedCall['type'];
+  readonly isLate: boolean;
+  readonly who: number;
+  readonly other: number;
+  readonly hasOther: boolean;
+  readonly time: number;
+}
+
+/** A call that is to be applied next, and the model's state after it. */
+export interface NextCall {
+  readonly operation: Operation;
+  /** The person of the name, if the call makes one; asked after the call was applied. */
+  readonly after: (personId: number) => NamesOverTime;
+  readonly who: string;
+}
+
+const IDS = ['id:1', 'id:2', 'id:3'];
+const EMAILS = ['email:a@x.example', 'email:b@x.example'];
+const ALL = [...IDS, ...EMAILS];
+const STEP_MS = 10;
+
+/**
+ * Makes the calls of drafts, one after another.
+ *
+ * @yields nothing for a late call of which the guarantee leaves the effect open.
+ */
+export class NamedSequence {
+  state: NamesOverTime = NO_NAMES;
+  #count = 0;
+
+  /** The next call; undefined if the guarantee leaves its effect open. */
+  next(draft: CallDraft): NextCall | undefined {
+    const label = `call ${++this.#count}`;
+    const nowMs = NOW_MS + this.#count * STEP_MS;
+    const { isLate } = draft;
+    const sinceMs = STEP_MS * (draft.time % this.#count);
+    // Between two calls.
+    const receivedAtMs = isLate ? NOW_MS + sinceMs + STEP_MS / 2 : nowMs;
+    const call = this.#callOf(draft, receivedAtMs);
+    const { state } = this;
+    if (!call || (isLate && !isClear(state, call, receivedAtMs))) return undefined;
+    const operation = operationOf(state, call, label);
+    if (!operation) return undefined;
+    const how = { receivedAtMs, isLate, label };
+    return {
+      operation: { ...operation, receivedAtMs, ...(isLate && { isReplayed: true }) },
+      after: (personId) => (this.state = applyNamed(state, call, how, () => personId)),
+      who: 'who' in call ? call.who : call.to,
+    };
+  }
+
+  #callOf(
+    { type, isLate, who: place, other, hasOther }: CallDraft,
+    atMs: number,
+  ): NamedCall | undefined {
+    const known = namesAt(this.state, atMs);
+    const names = isLate ? known : [...ALL, ...known.filter((name) => name.startsWith('svc_id:'))];
+    if (names.length === 0) return undefined;
+    const who = names[place % names.length] as string;
+    switch (type) {
+      case 'identify': {
+        const others = who.startsWith('id:') ? EMAILS : IDS;
+        const isBringing = hasOther && !who.startsWith('svc_id:');
+        return { type, who, brought: isBringing ? others[other % others.length] : undefined };
+      }
+      case 'rename': {
+        const [kind = '', to = ''] = (ALL[other % ALL.length] as string).split(/:(.*)/s);
+        return { type, who, kind, to: hasOther ? to : '' };
+      }
+      case 'merge':
+        return { type, to: who, from: names[other % names.length] as string };
+      default:
+        return { type, who };
+    }
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * A late call is about the person whose the name was when it was received.
+ *
+ * Since then that person gave the name up, or became part of another person.
+ */
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Operation } from '../../src/operations/operation.ts';
+import {
+  identify,
+  merge,
+  NOW_MS,
+  relateObject,
+  remove,
+  track,
+} from '../../src/testing/sample-operations.ts';
+import { svcId } from '../../src/values/svc-id.ts';
+import { MemoryStore } from '../support/memory-store.ts';
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = new MemoryStore();
+});
+
+const late = (operation: Operation, atMs: number): Operation => ({
+  ...operation,
+  receivedAtMs: NOW_MS + atMs,
+  isReplayed: true,
+});
+const at = (operation: Operation, atMs: number): Operation => ({
+  ...operation,
+  receivedAtMs: NOW_MS + atMs,
+});
+const numberOf = (name: string): number => {
+  const row = store.identifiers.find(({ kind, value }) => `${kind}:${value}` === name);
+  return row?.personId ?? 0;
+};
+const rename = (from: string, to: string | null): Operation =>
+  identify(`svc_id:${svcId(numberOf(from))}`, { id: to });
+const eventsOf = (name: string): (string | null)[] =>
+  store.events
+    .filter((row) => row.kind === 'event' && row.personId === numberOf(name))
+    .map((row) => row.name);
+
+describe('a person gave a name up, and another one has it', () => {
+  beforeEach(() => {
+    store.apply(identify('id:x', { email: 'owner@x.example' }));
+    store.apply(identify('email:other@x.example'));
+    store.apply(at(rename('id:x', 'y'), 100));
+    store.apply(at(identify('email:other@x.example', { id: 'x' }), 200));
+  });
+
+  it('a late deletion by the name deletes its owner of that time', () => {
+    store.apply(late(remove('id:x'), 50));
+    expect(store.people).toMatchObject([{ id: 'x', email: 'other@x.example' }]);
+    expect(store.identifiers).toHaveLength(2);
+  });
+
+  it('a deletion of later than that deletes the present owner', () => {
+    store.apply(late(remove('id:x'), 250));
+    expect(store.people).toMatchObject([{ id: 'y', email: 'owner@x.example' }]);
+  });
+
+  it('late calls by the name are about its owner of that time', () => {
+    store.apply(late(track('id:x', 'early'), 50), late(identify('id:x', { plan: 'pro' }), 60));
+    store.apply(late(relateObject('acme', 'id:x'), 70), late(track('id:x', 'later'), 250));
+    expect(eventsOf('id:y')).toEqual(['early']);
+    expect(eventsOf('id:x')).toEqual(['later']);
+    expect(store.people.find(({ id }) => id === 'y')?.attributes).toEqual({ plan: 'pro' });
+    expect(store.relationships.map(({ personId }) => personId)).toEqual([numberOf('id:y')]);
+  });
+
+  it('a late deletion by the name is the end of its owner of that time for later late calls too', () => {
+    store.apply(late(remove('id:x'), 50));
+    store.apply(late(identify('id:x', { plan: 'old' }), 40), late(identify('id:y'), 45));
+    expect(store.people).toMatchObject([{ id: 'x', attributes: {} }]);
+  });
+
+  it('a late merge by the name joins its owner of that time', () => {
+    store.apply(identify('email:third@x.example'));
+    store.apply(late(merge('email:third@x.example', 'id:x'), 50));
+    expect(store.people.map(({ id, email }) => [id, email])).toEqual([
+      ['x', 'other@x.example'],
+      ['y', 'third@x.example'],
+    ]);
+  });
+});
+
+it.each(['merged', 'merged twice', 'merged, and there'])(
+  'a late call by a name that a person gave up before they were %s makes no person',
+  (how) => {
+    store.apply(identify('id:x'), identify('id:p'), identify('id:q'));
+    const number = svcId(numberOf('id:x'));
+    store.apply(at(rename('id:x', 'y'), 100));
+    store.apply(at(merge('id:p', 'id:y'), 200));
+    if (how === 'merged twice') store.apply(at(merge('id:q', 'id:p'), 250));
+    const last = how === 'merged twice' ? 'id:q' : 'id:p';
+    if (how !== 'merged, and there') store.apply(at(remove(last), 300));
+    const before = store.people.length;
+    store.apply(late(identify('id:x', { plan: 'old' }), 50));
+    store.apply(late(track(`svc_id:${number}`, 'seen'), 60));
+    expect(store.people).toHaveLength(before);
+    const isThere = how === 'merged, and there';
+    expect(store.people.map(({ attributes }) => attributes)).toContainEqual(
+      isThere ? { plan: 'old' } : {},
+    );
+    expect(eventsOf('id:p')).toEqual(isThere ? ['seen'] : []);
+  },
+);
+
+it('a call of after the merge by the number of the merged person is about nobody', () => {
+  store.apply(identify('id:s'), identify('id:p'));
+  const number = svcId(numberOf('id:s'));
+  store.apply(at(merge('id:p', 'id:s'), 100));
+  store.apply(late(track(`svc_id:${number}`, 'seen'), 150));
+  expect(eventsOf('id:p')).toEqual([]);
+});
+
+// The clock of the second intake is behind.
+it.each([
+  ['deleted', true],
+  ['there', false],
+])(
+  'a name that a person gave up twice by clocks that differ is theirs before both: %s',
+  (_, isDeleted) => {
+    store.apply(identify('id:x', { email: 'a@x.example' }));
+    store.apply(at(rename('id:x', null), 100));
+    store.apply(at(identify('email:a@x.example', { id: 'x' }), 30));
+    store.apply(at(rename('id:x', null), 50));
+    if (isDeleted) store.apply(at(remove('email:a@x.example'), 200));
+    store.apply(late(identify('id:x', { plan: 'old' }), 70));
+    expect(store.people.map(({ attributes }) => attributes)).toEqual(
+      isDeleted ? [] : [{ plan: 'old' }],
+    );
+  },
+);
+
+it('a person who has a name again between two others is its owner in both times', () => {
+  store.apply(identify('id:x', { email: 'a@x.example' }), identify('email:b@x.example'));
+  store.apply(at(rename('id:x', null), 100));
+  store.apply(at(identify('email:b@x.example', { id: 'x' }), 110));
+  store.apply(at(rename('id:x', null), 200));
+  store.apply(at(identify('email:a@x.example', { id: 'x' }), 210));
+  store.apply(at(rename('id:x', null), 300));
+  for (const [name, atMs] of [
+    ['first', 50],
+    ['second', 150],
+    ['third', 250],
+  ] as const)
+    store.apply(late(track('id:x', name), atMs));
+  expect(eventsOf('email:a@x.example')).toEqual(['first', 'third']);
+  expect(eventsOf('email:b@x.example')).toEqual(['second']);
+});
+
+it('if a name had too many owners since, a late call by it changes no person and is an issue', () => {
+  store.apply(identify('id:x', { email: 'a@x.example' }));
+  store.apply(at(rename('id:x', null), 100));
+  store.deletedIdentifiers = store.deletedIdentifiers.map((row) => ({
+    ...row,
+    owners: row.owners && { ...row.owners, forgotten: 0 },
+  }));
+  for (const call of [remove('id:x'), identify('id:x', { plan: 'old' })]) {
+    const { issues } = store.apply(late(call, 50));
+    expect(issues[0]?.issue.message).toContain('so many owners');
+  }
+  expect(store.people).toMatchObject([{ id: null, attributes: {} }]);
+  store.apply(late(identify('id:x'), 150));
+  expect(store.people).toHaveLength(2);
+});

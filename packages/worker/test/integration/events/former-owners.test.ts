@@ -1,0 +1,161 @@
+/** Late calls on a real database are about the owners of their names at the time of receipt. */
+import type { Operation } from '@sluice/domain/operations/operation';
+import { describe as describePerson, peopleIn } from '@sluice/domain/testing/names-over-time';
+import { NamedSequence, type CallDraft } from '@sluice/domain/testing/named-sequences';
+import { identify, merge, NOW_MS, remove, track } from '@sluice/domain/testing/sample-operations';
+import { svcId } from '@sluice/domain/values/svc-id';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { useWorkspace } from '../support/open-commit-batch.ts';
+
+const RUNS = 12;
+const SEED = 36;
+const LENGTH_MAX = 25;
+const TEST_TIMEOUT_MS = 60_000;
+/** More than are remembered of one name. */
+const ENDS = 120;
+
+const { world } = useWorkspace();
+
+async function apply(
+  environmentId: number,
+  { isReplayed, ...operation }: Operation,
+  atMs = operation.receivedAtMs - NOW_MS,
+): Promise<void> {
+  const { deps, newId } = world();
+  const received = { ...operation, receivedAtMs: NOW_MS + atMs } as Operation;
+  await processCommitBatch(deps, {
+    id: newId(),
+    operations: inEnvironment(environmentId, received),
+    ...(isReplayed && { isReplayed }),
+  });
+}
+
+const late = (operation: Operation): Operation => ({ ...operation, isReplayed: true });
+
+async function numberOf(environmentId: number, name: string): Promise<number> {
+  const { rows } = await sql<{ personId: string }>`
+    select person_id as "personId" from person_identifiers
+     where environment_id = ${environmentId} and kind || ':' || value = ${name}`.execute(
+    world().database,
+  );
+  return Number(rows[0]?.personId ?? 0);
+}
+
+const rename = async (environmentId: number, from: string, to: string): Promise<Operation> =>
+  identify(`svc_id:${svcId(await numberOf(environmentId, from))}`, { id: to });
+
+async function peopleOf(environmentId: number): Promise<readonly string[]> {
+  const { rows } = await sql<{ names: string[]; labels: string[] }>`
+    select array(select i.kind || ':' || i.value from person_identifiers i
+                  where i.environment_id = p.environment_id and i.person_id = p.person_id) as names,
+           array(select jsonb_object_keys(p.attributes)
+                 union all
+                 select e.name from events e
+                  where e.environment_id = p.environment_id and e.person_id = p.person_id and e.kind = 'event'
+                 union all
+                 select d.token from devices d
+                  where d.environment_id = p.environment_id and d.person_id = p.person_id) as labels
+      from people p where p.environment_id = ${environmentId}`.execute(world().database);
+  return rows.map(({ names, labels }) => describePerson(names, labels)).toSorted();
+}
+
+test('a late deletion by a name that its owner gave up since deletes them, and leaves the present owner', async () => {
+  const environmentId = world().newEnvironment();
+  await apply(environmentId, identify('id:x', { email: 'owner@x.example' }));
+  await apply(environmentId, identify('email:other@x.example'));
+  await apply(environmentId, await rename(environmentId, 'id:x', 'y'), 100);
+  await apply(environmentId, identify('email:other@x.example', { id: 'x' }), 200);
+  await apply(environmentId, late(remove('id:x')), 50);
+  expect(await world().rowsOf('people', environmentId, 'id, email')).toEqual([
+    { id: 'x', email: 'other@x.example' },
+  ]);
+  expect(await world().countOf('person_identifiers', environmentId)).toBe(2);
+});
+
+test('a late call by a name that a person gave up before two merges and a deletion makes no person', async () => {
+  const environmentId = world().newEnvironment();
+  for (const name of ['id:x', 'id:p', 'id:q']) await apply(environmentId, identify(name));
+  await apply(environmentId, await rename(environmentId, 'id:x', 'y'), 100);
+  await apply(environmentId, merge('id:p', 'id:y'), 200);
+  await apply(environmentId, merge('id:q', 'id:p'), 300);
+  await apply(environmentId, late(track('id:x', 'seen')), 50);
+  const number = await numberOf(environmentId, 'id:q');
+  expect(
+    (await world().rowsOf('events', environmentId, 'name, person_id, kind')).filter(
+      ({ kind }) => kind === 'event',
+    ),
+  ).toMatchObject([{ name: 'seen', person_id: String(number) }]);
+  await apply(environmentId, remove('id:q'), 400);
+  await apply(environmentId, late(identify('id:x')), 60);
+  expect(await world().countOf('people', environmentId)).toBe(0);
+});
+
+test('a name that a person gave up twice by clocks that differ is theirs before both', async () => {
+  const environmentId = world().newEnvironment();
+  await apply(environmentId, identify('id:x', { email: 'a@x.example' }));
+  await apply(environmentId, await rename(environmentId, 'id:x', ''), 100);
+  await apply(environmentId, identify('email:a@x.example', { id: 'x' }), 30);
+  await apply(environmentId, await rename(environmentId, 'id:x', ''), 50);
+  await apply(environmentId, late(identify('id:x', { plan: 'old' })), 70);
+  expect(await world().rowsOf('people', environmentId, 'id, attributes')).toEqual([
+    { id: null, attributes: { plan: 'old' } },
+  ]);
+});
+
+test(
+  'if a name had too many owners since, a late deletion by it changes no person and is an issue',
+  async () => {
+    const environmentId = world().newEnvironment();
+    await apply(environmentId, identify('id:x', { email: 'a@x.example' }));
+    const giveUp = await rename(environmentId, 'id:x', '');
+    await apply(environmentId, giveUp, 10);
+    await apply(environmentId, identify('email:b@x.example'));
+    for (let index = 1; index <= ENDS; index++) {
+      await apply(environmentId, identify('email:b@x.example', { id: 'x' }), 10 * index + 1);
+      await apply(environmentId, await rename(environmentId, 'id:x', ''), 10 * index + 5);
+    }
+    await apply(environmentId, late(remove('id:x')), 5);
+    expect(await world().countOf('people', environmentId)).toBe(2);
+    const issues = await world().rowsOf('ingestion_issues', environmentId, 'code, field, message');
+    expect(issues).toMatchObject([{ code: 'person_not_found', field: 'id' }]);
+    // The last owner is remembered.
+    await apply(environmentId, late(remove('id:x')), 10 * ENDS + 3);
+    expect(await world().rowsOf('people', environmentId, 'email')).toEqual([
+      { email: 'a@x.example' },
+    ]);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+const draft: fc.Arbitrary<CallDraft> = fc.record({
+  type: fc.constantFrom('identify', 'identify', 'rename', 'merge', 'delete', 'event', 'device'),
+  isLate: fc.boolean(),
+  who: fc.nat(),
+  other: fc.nat(),
+  hasOther: fc.boolean(),
+  time: fc.nat(),
+});
+
+test(
+  'random late calls are about the owners of their names when they were received',
+  async () => {
+    const drafts = fc.array(draft, { minLength: 3, maxLength: LENGTH_MAX, size: 'max' });
+    const property = fc.asyncProperty(drafts, async (all) => {
+      const environmentId = world().newEnvironment();
+      const sequence = new NamedSequence();
+      for (const each of all) {
+        const next = sequence.next(each);
+        if (!next) continue;
+        await apply(environmentId, next.operation);
+        const state = next.after(await numberOf(environmentId, next.who));
+        expect(await peopleOf(environmentId)).toEqual(peopleIn(state));
+      }
+    });
+    await fc.assert(property, { numRuns: RUNS, seed: SEED });
+  },
+  TEST_TIMEOUT_MS,
+);
