@@ -18,6 +18,7 @@ import type { IdentifierKey } from '../state/loaded-state.ts';
 import { loaded } from '../state/person-directory.ts';
 import type { FormerOwner } from '../state/replayed-calls.ts';
 import type { WorkingSet } from '../state/working-set.ts';
+import { svcId } from '../values/svc-id.ts';
 import { recordNotFound, recordSuppressed } from './find-person.ts';
 import { FormerPeople } from '../state/former/former-people.ts';
 import { PastNames } from '../state/former/past-names.ts';
@@ -64,11 +65,13 @@ class LateCall {
     this.#names.lendTaken(
       this.#meansDeleted() ? identifiers.filter((key) => this.#isNewer(key)) : undefined,
     );
+    if (operation.type === 'person.identify')
+      return { ...operation, person: this.#asOfHeir(operation.person) };
     if (operation.type === 'object.identify')
       return { ...operation, relationships: this.#present(operation.relationships) };
     if (operation.type === 'object.relationships')
       return { ...operation, entries: this.#present(operation.entries) };
-    return this.#takesNameAway() ? undefined : operation;
+    return this.#takesNameAway() || this.#renamesEarlier() ? undefined : operation;
   }
 
   end(): void {
@@ -179,6 +182,36 @@ class LateCall {
     if (found.outcome !== 'found' || found.person.isFormer) return false;
     recordNotFound(this.#set, operation, primary);
     return true;
+  }
+
+  /**
+   * True, and recorded, for an alias of a name that its owner gave up since. The name that they have in its place came
+   * later than the alias.
+   */
+  #renamesEarlier(): boolean {
+    const operation = this.#operation;
+    if (operation.type !== 'person.merge' || !operation.isAlias) return false;
+    const { environmentId, primary, secondary } = operation;
+    const key = this.#keyOf(secondary);
+    if (!key || !this.#names.isGivenUp(key) || !this.#isFreeOrNewer(primary)) return false;
+    const found = this.#set.directory.resolve(environmentId, secondary);
+    if (found.outcome !== 'found' || primary.kind === 'svc_id' || primary.kind === 'anonymous_id')
+      return false;
+    if (primary.kind !== secondary.kind && found.person.row?.[primary.kind] === null) return false;
+    recordNotFound(this.#set, operation, secondary);
+    return true;
+  }
+
+  /** A call by the number of a merged person replaces no name of the person they became. */
+  #asOfHeir(person: PersonIdentifier): PersonIdentifier {
+    if (person.kind !== 'svc_id') return person;
+    const { environmentId } = this.#operation;
+    const found = this.#set.directory.resolve(environmentId, person);
+    if (found.outcome !== 'found' || svcId(found.person.personId) === person.value) return person;
+    const { isFormer, row } = found.person;
+    if (isFormer || !row) return person;
+    const kind = (['id', 'email', 'phone'] as const).find((each) => row[each] !== null);
+    return kind ? { kind, value: row[kind] as string } : person;
   }
 
   #present(entries: readonly PersonRelationship[]): readonly PersonRelationship[] {

@@ -23,14 +23,17 @@ export interface CallDraft {
   readonly other: number;
   readonly hasOther: boolean;
   readonly time: number;
+  /** It is applied in one transaction with the next call, if it makes no person. */
+  readonly isJoined: boolean;
 }
 
 /** A call that is to be applied next, and the model's state after it. */
 export interface NextCall {
   readonly operation: Operation;
-  /** The person of the name, if the call makes one; asked after the call was applied. */
+  /** Takes the call's effect. @param personId - of the person of `who` once the call is applied. */
   readonly after: (personId: number) => NamesOverTime;
   readonly who: string;
+  readonly makesPerson: boolean;
 }
 
 const IDS = ['id:1', 'id:2', 'id:3'];
@@ -40,8 +43,6 @@ const STEP_MS = 10;
 
 /**
  * Makes the calls of drafts, one after another.
- *
- * @yields nothing for a late call of which the guarantee leaves the effect open.
  */
 export class NamedSequence {
   state: NamesOverTime = NO_NAMES;
@@ -61,10 +62,12 @@ export class NamedSequence {
     const operation = operationOf(state, call, label);
     if (!operation) return undefined;
     const how = { receivedAtMs, isLate, label };
+    const countAfter = applyNamed(state, call, how, () => 0).people.length;
     return {
       operation: { ...operation, receivedAtMs, ...(isLate && { isReplayed: true }) },
       after: (personId) => (this.state = applyNamed(state, call, how, () => personId)),
       who: 'who' in call ? call.who : call.to,
+      makesPerson: countAfter > state.people.length,
     };
   }
 

@@ -75,6 +75,14 @@ describe('a person gave a name up, and another one has it', () => {
     expect(store.people).toMatchObject([{ id: 'x', attributes: {} }]);
   });
 
+  it('a late alias of the name gives its owner of that time no other one', () => {
+    const { issues } = store.apply(
+      late({ ...merge('id:z', 'id:x'), isAlias: true } as Operation, 50),
+    );
+    expect(store.people.map(({ id }) => id)).toEqual(['y', 'x']);
+    expect(issues).toHaveLength(1);
+  });
+
   it('a late merge by the name joins its owner of that time', () => {
     store.apply(identify('email:third@x.example'));
     store.apply(late(merge('email:third@x.example', 'id:x'), 50));
@@ -85,27 +93,45 @@ describe('a person gave a name up, and another one has it', () => {
   });
 });
 
-it.each(['merged', 'merged twice', 'merged, and there'])(
-  'a late call by a name that a person gave up before they were %s makes no person',
-  (how) => {
+describe('a person gave a name up before they were merged', () => {
+  let number: string;
+  beforeEach(() => {
     store.apply(identify('id:x'), identify('id:p'), identify('id:q'));
-    const number = svcId(numberOf('id:x'));
+    number = svcId(numberOf('id:x'));
     store.apply(at(rename('id:x', 'y'), 100));
     store.apply(at(merge('id:p', 'id:y'), 200));
-    if (how === 'merged twice') store.apply(at(merge('id:q', 'id:p'), 250));
-    const last = how === 'merged twice' ? 'id:q' : 'id:p';
-    if (how !== 'merged, and there') store.apply(at(remove(last), 300));
-    const before = store.people.length;
+  });
+
+  it.each(['id:p', 'id:q'])('a late call by it makes no person once %s is deleted', (last) => {
+    if (last === 'id:q') store.apply(at(merge('id:q', 'id:p'), 250));
+    store.apply(at(remove(last), 300));
+    const before = store.people;
     store.apply(late(identify('id:x', { plan: 'old' }), 50));
     store.apply(late(track(`svc_id:${number}`, 'seen'), 60));
-    expect(store.people).toHaveLength(before);
-    const isThere = how === 'merged, and there';
-    expect(store.people.map(({ attributes }) => attributes)).toContainEqual(
-      isThere ? { plan: 'old' } : {},
-    );
-    expect(eventsOf('id:p')).toEqual(isThere ? ['seen'] : []);
-  },
-);
+    expect(store.people).toEqual(before);
+  });
+
+  it('late calls by it or by their number are about the person they became', () => {
+    store.apply(late(identify('id:x', { plan: 'old' }), 50));
+    store.apply(late(track(`svc_id:${number}`, 'seen'), 60));
+    expect(store.people).toMatchObject([{ id: 'p', attributes: { plan: 'old' } }, { id: 'q' }]);
+    expect(eventsOf('id:p')).toEqual(['seen']);
+  });
+});
+
+it('a late change under the number of a merged person replaces no name of the person they became', () => {
+  store.apply(identify('id:s'), identify('id:p'));
+  const change = identify(`svc_id:${svcId(numberOf('id:s'))}`, {
+    id: 'new',
+    email: 'new@x.example',
+    plan: 'pro',
+  });
+  store.apply(at(merge('id:p', 'id:s'), 100));
+  store.apply(late(change, 50));
+  expect(store.people).toMatchObject([
+    { id: 'p', email: 'new@x.example', attributes: { plan: 'pro' } },
+  ]);
+});
 
 it('a call of after the merge by the number of the merged person is about nobody', () => {
   store.apply(identify('id:s'), identify('id:p'));

@@ -5,6 +5,7 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { Operation } from '../../src/operations/operation.ts';
 import { describe as describePerson, peopleIn } from '../../src/testing/names-over-time.ts';
 import { NamedSequence, type CallDraft } from '../../src/testing/named-sequences.ts';
 import { MemoryStore } from '../support/memory-store.ts';
@@ -30,6 +31,7 @@ const draft: fc.Arbitrary<CallDraft> = fc.record({
   other: fc.nat(),
   hasOther: fc.boolean(),
   time: fc.nat(),
+  isJoined: fc.boolean(),
 });
 
 const numberOf = (store: MemoryStore, name: string): number =>
@@ -59,11 +61,18 @@ it('random late calls are about the owners of their names when they were receive
     fc.property(fc.array(draft, { minLength: 3, maxLength: LENGTH_MAX, size: 'max' }), (drafts) => {
       const store = new MemoryStore();
       const sequence = new NamedSequence();
+      let joined: Operation[] = [];
       for (const each of drafts) {
         const next = sequence.next(each);
         if (!next) continue;
         if (each.isLate) lateCount++;
-        store.apply(next.operation);
+        joined.push(next.operation);
+        if (each.isJoined && !next.makesPerson) {
+          next.after(0);
+          continue;
+        }
+        store.apply(...joined);
+        joined = [];
         const state = next.after(numberOf(store, next.who));
         expect(peopleOf(store)).toEqual(peopleIn(state));
       }

@@ -73,6 +73,11 @@ export class PastNames {
     else this.#taken.set(textOf(key), { key, owner });
   }
 
+  /** True for a name that a present person had then and gave up since. */
+  isGivenUp(key: IdentifierKey): boolean {
+    return this.#loans.get(textOf(key))?.owner.state === 'present';
+  }
+
   /** True for a name that no person had then. */
   isFree(key: IdentifierKey): boolean {
     const text = textOf(key);

@@ -1,4 +1,5 @@
 /** Late calls on a real database are about the owners of their names at the time of receipt. */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { describe as describePerson, peopleIn } from '@sluice/domain/testing/names-over-time';
 import { NamedSequence, type CallDraft } from '@sluice/domain/testing/named-sequences';
@@ -6,10 +7,11 @@ import { identify, merge, NOW_MS, remove, track } from '@sluice/domain/testing/s
 import { svcId } from '@sluice/domain/values/svc-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
 import { useWorkspace } from '../support/open-commit-batch.ts';
+import { createShardsWorld } from '../support/shards-world.ts';
 
 const RUNS = 12;
 const SEED = 36;
@@ -131,6 +133,24 @@ test(
   TEST_TIMEOUT_MS,
 );
 
+test('a late deletion by a name that its owner gave up comes after earlier calls by their other names', async () => {
+  const shards = await createShardsWorld('postgres');
+  onTestFinished(() => shards.close());
+  const environmentId = shards.newEnvironment();
+  await shards.process(inEnvironment(environmentId, identify('id:x')));
+  const [row] = await shards.rowsOf('people', environmentId, 'person_id');
+  const giveUp = identify(`svc_id:${svcId(Number(row?.['person_id']))}`, { id: 'y' });
+  await shards.process(inEnvironment(environmentId, { ...giveUp, receivedAtMs: NOW_MS + 100 }));
+  const [update, removal] = (await shards.add([
+    inEnvironment(environmentId, identify('id:y', { plan: 'pro' })),
+    inEnvironment(environmentId, { ...remove('id:x'), receivedAtMs: NOW_MS + 50 }),
+  ])) as [CommitBatch, CommitBatch];
+  const pending = shards.newPending();
+  await shards.processToEnd({ ...removal, isReplayed: true }, pending);
+  await shards.processToEnd(update, pending);
+  expect(await shards.countOf('people', environmentId)).toBe(0);
+});
+
 const draft: fc.Arbitrary<CallDraft> = fc.record({
   type: fc.constantFrom('identify', 'identify', 'rename', 'merge', 'delete', 'event', 'device'),
   isLate: fc.boolean(),
@@ -138,6 +158,7 @@ const draft: fc.Arbitrary<CallDraft> = fc.record({
   other: fc.nat(),
   hasOther: fc.boolean(),
   time: fc.nat(),
+  isJoined: fc.constant(false),
 });
 
 test(
