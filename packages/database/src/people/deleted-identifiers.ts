@@ -1,5 +1,7 @@
 /**
- * Identifiers that people lost, by a deletion, a suppression, a merge or a change, for 30 days. Only late calls look at them, which waited in the
+ * Identifiers that people lost, for 30 days.
+ *
+ * They lost them by a deletion, a suppression, a merge or a change. Only late calls look at them, which waited in the
  * disk buffer of an intake or in the dead-letter table (`domain/src/state/replayed-calls.ts`).
  */
 import type {
@@ -14,10 +16,11 @@ import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
+import { lockIdentifiers } from './person-identifiers.ts';
 
 /**
- * About ninety ends of ownership. If a name has more, all but the last are left out, and the row says so: a late call of
- * that time changes no person, and is an issue.
+ * About ninety ends of ownership. If a name has more, all but the last are left out, with a mark. A late call of that
+ * time changes no person, and is an issue.
  */
 const OWNERS_BYTES_MAX = 4_000;
 const FORGOTTEN_ENDS = JSON.stringify({ [FORGOTTEN]: 0 });
@@ -58,6 +61,19 @@ export async function withFormerOwners(
   const remembered = await listDeletedIdentifiers(database, needs.identifiers, needs.people);
   const owners = ownersWhoMayBeThere(remembered);
   return owners.length === 0 ? needs : { ...needs, people: [...needs.people, ...owners] };
+}
+
+/**
+ * As {@link withFormerOwners}, and locks the names first. So other transactions end no ownership of them meanwhile. The
+ * other names of the owners are locked later, out of order; a deadlock is a conflict like any other.
+ */
+export async function holdOwners(
+  transaction: DatabaseOrTransaction,
+  needs: StateNeeds,
+): Promise<StateNeeds> {
+  if (!needs.hasReplayed) return needs;
+  await lockIdentifiers(transaction, needs.identifiers);
+  return withFormerOwners(transaction, needs);
 }
 
 async function listWithOwners(

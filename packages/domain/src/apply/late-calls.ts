@@ -29,9 +29,8 @@ export function applyLate(
   operation: Operation,
   apply: (operation: Operation) => void,
 ): void {
-  // Blocking and freeing count for the present owner of the name.
-  const isOfNow = operation.type === 'person.suppress' || operation.type === 'person.unsuppress';
-  if (isOfNow || set.deletions.isEmpty) return apply(operation);
+  // Freeing counts for the present owner of the name.
+  if (operation.type === 'person.unsuppress' || set.deletions.isEmpty) return apply(operation);
   const call = new LateCall(set, operation);
   const rest = call.begin();
   if (rest) apply(rest);
@@ -59,9 +58,13 @@ class LateCall {
     for (const { environmentId, personId } of people) {
       const value = String(personId);
       const owner = deletions.ownerAt({ environmentId, kind: 'svc_id', value }, operation);
-      if (owner) this.#enterNumber(environmentId, personId, owner);
+      if (owner && this.#counts(owner)) this.#enterNumber(environmentId, personId, owner);
     }
-    for (const key of identifiers) this.#names.lend(key, this.#ownerOf(key));
+    for (const key of identifiers) {
+      const owner = this.#ownerOf(key);
+      if (owner && !this.#counts(owner)) continue;
+      this.#names.lend(key, owner);
+    }
     this.#names.lendTaken(
       this.#meansDeleted() ? identifiers.filter((key) => this.#isNewer(key)) : undefined,
     );
@@ -77,6 +80,11 @@ class LateCall {
   end(): void {
     for (const person of namedBy(this.#operation)) this.#record(person);
     this.#names.takeBack();
+  }
+
+  /** Blocking the name of a person who is gone counts for its present owner. */
+  #counts({ state }: FormerOwner): boolean {
+    return this.#operation.type !== 'person.suppress' || state === 'present';
   }
 
   /** The person of a number: deleted, or merged into another one. */
@@ -96,7 +104,7 @@ class LateCall {
   #ownerOf(key: IdentifierKey): FormerOwner | undefined {
     const { deletions } = this.#set;
     const owner = deletions.ownerAt(key, this.#operation);
-    if (owner?.state === 'forgotten') this.#recordForgotten(key);
+    if (owner?.state === 'forgotten' && this.#counts(owner)) this.#recordForgotten(key);
     if (owner?.state !== 'deleted' || this.#isOfVisitor(key) || this.#isBrought(key)) return owner;
     // Since when a merged person was there is not remembered.
     if (owner.isHeir) return owner;

@@ -1,7 +1,7 @@
 /**
- * Sequences of calls by names that change their owners, some of them late.
+ * Sequences of calls by names that change their owners.
  *
- * A draft has numbers only, for a late call is about a name that had an owner when it was received.
+ * Some of the calls are late. A draft has numbers only, for a late call is about a name that had an owner at its receipt.
  */
 import type { Operation } from '../operations/operation.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from './names-over-time.ts';
 import { NOW_MS } from './sample-operations.ts';
 
-/** Numbers choose a name or a time among those that there are. */
+/** Numbers choose one of the known names and times. */
 export interface CallDraft {
   readonly type: NamedCall['type'];
   readonly isLate: boolean;

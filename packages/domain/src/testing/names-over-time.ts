@@ -1,12 +1,12 @@
 /**
- * Model of names and their owners over time, for tests of late calls. Pure.
+ * Model of names over time, for tests of late calls. Pure.
  *
- * It is written from the guarantee and not from the rules: a late call is about the person who had the name when the call
- * was received, as they are now. If that person was merged, it is about the person they became. If they were deleted
- * after that time, the call changes no person and makes none.
+ * It is written from the guarantee. A late call is about the person who had the name when the call was received, as they are
+ * now. If that person was merged, it is about the person they became. If they were deleted after that time, the call has
+ * no effect on people.
  *
- * `isClear` is false for a late call that the guarantee leaves open: no person had the name then, or the call takes away
- * names that the person was given later.
+ * `isClear` is false for a late call that the guarantee leaves open: the name was free then, or the call takes away names
+ * that the person was given later.
  */
 import type { Operation } from '../operations/operation.ts';
 import { svcId } from '../values/svc-id.ts';
@@ -56,9 +56,7 @@ const holdingOf = ({ holdings }: NamesOverTime, name: Name, atMs?: number): Hold
   holdings.find(
     (each) =>
       each.name === name &&
-      (atMs === undefined
-        ? each.untilMs === Infinity
-        : each.fromMs <= atMs && atMs < each.untilMs),
+      (atMs === undefined ? each.untilMs === Infinity : each.fromMs <= atMs && atMs < each.untilMs),
   );
 
 const namesNow = ({ holdings }: NamesOverTime, number: number): readonly Name[] =>
@@ -75,7 +73,7 @@ function followed(state: NamesOverTime, number: number): Person {
   return person.heir === undefined ? person : followed(state, person.heir);
 }
 
-/** Whom a name means; undefined if that is not clear, or nobody. @param atMs - when the late call was received. */
+/** Whom a name means. @param atMs - when the late call was received. */
 function meant(state: NamesOverTime, name: Name, atMs?: number): Person | undefined {
   const holding = holdingOf(state, name, atMs);
   return holding && followed(state, holding.number);
@@ -265,7 +263,10 @@ export function peopleIn(state: NamesOverTime): readonly string[] {
 
 /** A person in words, for the comparison. */
 export const describe = (names: readonly Name[], labels: readonly string[]): string =>
-  `${names.filter((name) => kindOf(name) !== 'svc_id').toSorted().join(' ')} did ${labels.toSorted().join(' ')}`;
+  `${names
+    .filter((name) => kindOf(name) !== 'svc_id')
+    .toSorted()
+    .join(' ')} did ${labels.toSorted().join(' ')}`;
 
 /** The operation of a call; undefined if nobody has the name of a person who is to be renamed. */
 export function operationOf(

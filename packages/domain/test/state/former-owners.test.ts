@@ -11,7 +11,9 @@ import {
   NOW_MS,
   relateObject,
   remove,
+  suppress,
   track,
+  unsuppress,
 } from '../../src/testing/sample-operations.ts';
 import { svcId } from '../../src/values/svc-id.ts';
 import { MemoryStore } from '../support/memory-store.ts';
@@ -75,6 +77,13 @@ describe('a person gave a name up, and another one has it', () => {
     expect(store.people).toMatchObject([{ id: 'x', attributes: {} }]);
   });
 
+  it('a late suppression by the name suppresses its owner of that time', () => {
+    store.apply(late(suppress('id:x'), 50));
+    expect(store.people).toMatchObject([{ id: 'x', email: 'other@x.example' }]);
+    const blocked = store.identifiers.filter((row) => row.suppressed).map(({ value }) => value);
+    expect(blocked.toSorted()).toEqual(['owner@x.example', 'y']);
+  });
+
   it('a late alias of the name gives its owner of that time no other one', () => {
     const { issues } = store.apply(
       late({ ...merge('id:z', 'id:x'), isAlias: true } as Operation, 50),
@@ -131,6 +140,16 @@ it('a late change under the number of a merged person replaces no name of the pe
   expect(store.people).toMatchObject([
     { id: 'p', email: 'new@x.example', attributes: { plan: 'pro' } },
   ]);
+});
+
+it('a late suppression by a name that its owner gave up blocks the name too, if it is free', () => {
+  store.apply(identify('id:x'));
+  store.apply(at(rename('id:x', 'y'), 100));
+  store.apply(late(suppress('id:x'), 50));
+  store.apply(identify('id:x'), identify('id:y'));
+  expect(store.people).toEqual([]);
+  store.apply(at(unsuppress('id:y'), 200), at(identify('id:x'), 300));
+  expect(store.people).toHaveLength(1);
 });
 
 it('a call of after the merge by the number of the merged person is about nobody', () => {

@@ -24,7 +24,7 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
-import { listDeletedIdentifiers, withFormerOwners } from '@sluice/database/people/deleted-identifiers';
+import { holdOwners, listDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
@@ -97,9 +97,7 @@ export async function loadState(
   await holdNames(sending, named.halves);
   const takenEvents = looksForTakenIds ? await claimEventIds(transaction, named.events) : [];
   if (!looksForTakenIds) await takeEventIds(sending, named.events);
-  // No other transaction may end the ownership of a name meanwhile.
-  if (named.hasReplayed) await lockIdentifiers(transaction, named.identifiers);
-  const needs = await withFormerOwners(transaction, named);
+  const needs = await holdOwners(transaction, named);
   const { messageDeliveries: read, identifiers: listed } =
     unlocked ?? (await readUnlocked(transaction, needs, keepsMergesOff));
   const identifiers = keepsMergesOff

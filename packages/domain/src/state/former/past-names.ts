@@ -151,7 +151,11 @@ export class PastNames {
     const { deletions, directory } = this.#set;
     const { receivedAtMs } = this.#operation;
     const now = directory.ownerOf(key);
-    if (now === lent) {
+    const { environmentId, kind, value } = key;
+    if (owner.state === 'present' && lent?.fate === 'suppressed' && isFreeOf(before)) {
+      // All names of the person are blocked, this one too.
+      directory.assign(environmentId, kind, value, lent);
+    } else if (now === lent) {
       directory.lend(key, before);
     } else if (lent) {
       // The call took the name away from the deleted person.

@@ -1,22 +1,21 @@
 /**
  * Ends of the ownership of a name, as texts with times.
  *
- * Each end has a text of its own, so two rows are joined by joining their texts. One person may give up a name, take it
- * again and give it up again, by clocks that differ: both ends count.
- *
  * ```
  * 12 1769860800000           the name was the person's until then
  * 12 blocked 1769860800000   it was suppressed with the person's other names
- * nobody 1769860800000       it was deleted, and no person had it
+ * nobody 1769860800000       it was deleted without a person
  * free 1769860800000         a late call ended the ownership before that time
  * 12 heir                    under the number of a merged person: the person they became
- * forgotten                  earlier ends were left out, for they are too many
+ * forgotten                  earlier ends were left out
  * ```
- *
- * Earlier versions wrote the first four without the time in the text.
  */
 export const FORGOTTEN = 'forgotten';
 
+/**
+ * Each end has a text of its own. So two rows are joined by joining their texts, also if one person gives up a name twice,
+ * by clocks that differ. Earlier versions wrote texts without the time.
+ */
 export interface NameEnd {
   /** As stored. */
   readonly text: string;
