@@ -20,10 +20,10 @@ const TEST_TIMEOUT_MS = 60_000;
 /** More than are remembered of one name. */
 const ENDS = 120;
 
-const { world } = useWorkspace();
+const { world, environmentId, runAndKeepOpen, untilWaiting } = useWorkspace();
 
 async function apply(
-  environmentId: number,
+  workspace: number,
   { isReplayed, ...operation }: Operation,
   atMs = operation.receivedAtMs - NOW_MS,
 ): Promise<void> {
@@ -31,26 +31,26 @@ async function apply(
   const received = { ...operation, receivedAtMs: NOW_MS + atMs } as Operation;
   await processCommitBatch(deps, {
     id: newId(),
-    operations: inEnvironment(environmentId, received),
+    operations: inEnvironment(workspace, received),
     ...(isReplayed && { isReplayed }),
   });
 }
 
 const late = (operation: Operation): Operation => ({ ...operation, isReplayed: true });
 
-async function numberOf(environmentId: number, name: string): Promise<number> {
+async function numberOf(workspace: number, name: string): Promise<number> {
   const { rows } = await sql<{ personId: string }>`
     select person_id as "personId" from person_identifiers
-     where environment_id = ${environmentId} and kind || ':' || value = ${name}`.execute(
+     where environment_id = ${workspace} and kind || ':' || value = ${name}`.execute(
     world().database,
   );
   return Number(rows[0]?.personId ?? 0);
 }
 
-const rename = async (environmentId: number, from: string, to: string): Promise<Operation> =>
-  identify(`svc_id:${svcId(await numberOf(environmentId, from))}`, { id: to });
+const rename = async (workspace: number, from: string, to: string): Promise<Operation> =>
+  identify(`svc_id:${svcId(await numberOf(workspace, from))}`, { id: to });
 
-async function peopleOf(environmentId: number): Promise<readonly string[]> {
+async function peopleOf(workspace: number): Promise<readonly string[]> {
   const { rows } = await sql<{ names: string[]; labels: string[] }>`
     select array(select i.kind || ':' || i.value from person_identifiers i
                   where i.environment_id = p.environment_id and i.person_id = p.person_id) as names,
@@ -61,49 +61,49 @@ async function peopleOf(environmentId: number): Promise<readonly string[]> {
                  union all
                  select d.token from devices d
                   where d.environment_id = p.environment_id and d.person_id = p.person_id) as labels
-      from people p where p.environment_id = ${environmentId}`.execute(world().database);
+      from people p where p.environment_id = ${workspace}`.execute(world().database);
   return rows.map(({ names, labels }) => describePerson(names, labels)).toSorted();
 }
 
 test('a late deletion by a name that its owner gave up since deletes them, and leaves the present owner', async () => {
-  const environmentId = world().newEnvironment();
-  await apply(environmentId, identify('id:x', { email: 'owner@x.example' }));
-  await apply(environmentId, identify('email:other@x.example'));
-  await apply(environmentId, await rename(environmentId, 'id:x', 'y'), 100);
-  await apply(environmentId, identify('email:other@x.example', { id: 'x' }), 200);
-  await apply(environmentId, late(remove('id:x')), 50);
-  expect(await world().rowsOf('people', environmentId, 'id, email')).toEqual([
+  const workspace = world().newEnvironment();
+  await apply(workspace, identify('id:x', { email: 'owner@x.example' }));
+  await apply(workspace, identify('email:other@x.example'));
+  await apply(workspace, await rename(workspace, 'id:x', 'y'), 100);
+  await apply(workspace, identify('email:other@x.example', { id: 'x' }), 200);
+  await apply(workspace, late(remove('id:x')), 50);
+  expect(await world().rowsOf('people', workspace, 'id, email')).toEqual([
     { id: 'x', email: 'other@x.example' },
   ]);
-  expect(await world().countOf('person_identifiers', environmentId)).toBe(2);
+  expect(await world().countOf('person_identifiers', workspace)).toBe(2);
 });
 
 test('a late call by a name that a person gave up before two merges and a deletion makes no person', async () => {
-  const environmentId = world().newEnvironment();
-  for (const name of ['id:x', 'id:p', 'id:q']) await apply(environmentId, identify(name));
-  await apply(environmentId, await rename(environmentId, 'id:x', 'y'), 100);
-  await apply(environmentId, merge('id:p', 'id:y'), 200);
-  await apply(environmentId, merge('id:q', 'id:p'), 300);
-  await apply(environmentId, late(track('id:x', 'seen')), 50);
-  const number = await numberOf(environmentId, 'id:q');
+  const workspace = world().newEnvironment();
+  for (const name of ['id:x', 'id:p', 'id:q']) await apply(workspace, identify(name));
+  await apply(workspace, await rename(workspace, 'id:x', 'y'), 100);
+  await apply(workspace, merge('id:p', 'id:y'), 200);
+  await apply(workspace, merge('id:q', 'id:p'), 300);
+  await apply(workspace, late(track('id:x', 'seen')), 50);
+  const number = await numberOf(workspace, 'id:q');
   expect(
-    (await world().rowsOf('events', environmentId, 'name, person_id, kind')).filter(
+    (await world().rowsOf('events', workspace, 'name, person_id, kind')).filter(
       ({ kind }) => kind === 'event',
     ),
   ).toMatchObject([{ name: 'seen', person_id: String(number) }]);
-  await apply(environmentId, remove('id:q'), 400);
-  await apply(environmentId, late(identify('id:x')), 60);
-  expect(await world().countOf('people', environmentId)).toBe(0);
+  await apply(workspace, remove('id:q'), 400);
+  await apply(workspace, late(identify('id:x')), 60);
+  expect(await world().countOf('people', workspace)).toBe(0);
 });
 
 test('a name that a person gave up twice by clocks that differ is theirs before both', async () => {
-  const environmentId = world().newEnvironment();
-  await apply(environmentId, identify('id:x', { email: 'a@x.example' }));
-  await apply(environmentId, await rename(environmentId, 'id:x', ''), 100);
-  await apply(environmentId, identify('email:a@x.example', { id: 'x' }), 30);
-  await apply(environmentId, await rename(environmentId, 'id:x', ''), 50);
-  await apply(environmentId, late(identify('id:x', { plan: 'old' })), 70);
-  expect(await world().rowsOf('people', environmentId, 'id, attributes')).toEqual([
+  const workspace = world().newEnvironment();
+  await apply(workspace, identify('id:x', { email: 'a@x.example' }));
+  await apply(workspace, await rename(workspace, 'id:x', ''), 100);
+  await apply(workspace, identify('email:a@x.example', { id: 'x' }), 30);
+  await apply(workspace, await rename(workspace, 'id:x', ''), 50);
+  await apply(workspace, late(identify('id:x', { plan: 'old' })), 70);
+  expect(await world().rowsOf('people', workspace, 'id, attributes')).toEqual([
     { id: null, attributes: { plan: 'old' } },
   ]);
 });
@@ -111,44 +111,54 @@ test('a name that a person gave up twice by clocks that differ is theirs before 
 test(
   'if a name had too many owners since, a late deletion by it changes no person and is an issue',
   async () => {
-    const environmentId = world().newEnvironment();
-    await apply(environmentId, identify('id:x', { email: 'a@x.example' }));
-    const giveUp = await rename(environmentId, 'id:x', '');
-    await apply(environmentId, giveUp, 10);
-    await apply(environmentId, identify('email:b@x.example'));
+    const workspace = world().newEnvironment();
+    await apply(workspace, identify('id:x', { email: 'a@x.example' }));
+    const giveUp = await rename(workspace, 'id:x', '');
+    await apply(workspace, giveUp, 10);
+    await apply(workspace, identify('email:b@x.example'));
     for (let index = 1; index <= ENDS; index++) {
-      await apply(environmentId, identify('email:b@x.example', { id: 'x' }), 10 * index + 1);
-      await apply(environmentId, await rename(environmentId, 'id:x', ''), 10 * index + 5);
+      await apply(workspace, identify('email:b@x.example', { id: 'x' }), 10 * index + 1);
+      await apply(workspace, await rename(workspace, 'id:x', ''), 10 * index + 5);
     }
-    await apply(environmentId, late(remove('id:x')), 5);
-    expect(await world().countOf('people', environmentId)).toBe(2);
-    const issues = await world().rowsOf('ingestion_issues', environmentId, 'code, field, message');
+    await apply(workspace, late(remove('id:x')), 5);
+    expect(await world().countOf('people', workspace)).toBe(2);
+    const issues = await world().rowsOf('ingestion_issues', workspace, 'code, field, message');
     expect(issues).toMatchObject([{ code: 'person_not_found', field: 'id' }]);
     // The last owner is remembered.
-    await apply(environmentId, late(remove('id:x')), 10 * ENDS + 3);
-    expect(await world().rowsOf('people', environmentId, 'email')).toEqual([
-      { email: 'a@x.example' },
-    ]);
+    await apply(workspace, late(remove('id:x')), 10 * ENDS + 3);
+    expect(await world().rowsOf('people', workspace, 'email')).toEqual([{ email: 'a@x.example' }]);
   },
   TEST_TIMEOUT_MS,
 );
 
+test('a late deletion by a name that its owner gives up meanwhile deletes them', async () => {
+  await apply(environmentId(), identify('id:x'));
+  const giveUp = await rename(environmentId(), 'id:x', 'y');
+  const renaming = await runAndKeepOpen({ ...giveUp, receivedAtMs: NOW_MS + 100 });
+  const removal = apply(environmentId(), late(remove('id:x')), 50);
+  // Beside the transaction that is kept open.
+  await untilWaiting(2);
+  await renaming.end();
+  await removal;
+  expect(await world().countOf('people', environmentId())).toBe(0);
+});
+
 test('a late deletion by a name that its owner gave up comes after earlier calls by their other names', async () => {
   const shards = await createShardsWorld('postgres');
   onTestFinished(() => shards.close());
-  const environmentId = shards.newEnvironment();
-  await shards.process(inEnvironment(environmentId, identify('id:x')));
-  const [row] = await shards.rowsOf('people', environmentId, 'person_id');
+  const workspace = shards.newEnvironment();
+  await shards.process(inEnvironment(workspace, identify('id:x')));
+  const [row] = await shards.rowsOf('people', workspace, 'person_id');
   const giveUp = identify(`svc_id:${svcId(Number(row?.['person_id']))}`, { id: 'y' });
-  await shards.process(inEnvironment(environmentId, { ...giveUp, receivedAtMs: NOW_MS + 100 }));
+  await shards.process(inEnvironment(workspace, { ...giveUp, receivedAtMs: NOW_MS + 100 }));
   const [update, removal] = (await shards.add([
-    inEnvironment(environmentId, identify('id:y', { plan: 'pro' })),
-    inEnvironment(environmentId, { ...remove('id:x'), receivedAtMs: NOW_MS + 50 }),
+    inEnvironment(workspace, identify('id:y', { plan: 'pro' })),
+    inEnvironment(workspace, { ...remove('id:x'), receivedAtMs: NOW_MS + 50 }),
   ])) as [CommitBatch, CommitBatch];
   const pending = shards.newPending();
   await shards.processToEnd({ ...removal, isReplayed: true }, pending);
   await shards.processToEnd(update, pending);
-  expect(await shards.countOf('people', environmentId)).toBe(0);
+  expect(await shards.countOf('people', workspace)).toBe(0);
 });
 
 const draft: fc.Arbitrary<CallDraft> = fc.record({
@@ -166,14 +176,14 @@ test(
   async () => {
     const drafts = fc.array(draft, { minLength: 3, maxLength: LENGTH_MAX, size: 'max' });
     const property = fc.asyncProperty(drafts, async (all) => {
-      const environmentId = world().newEnvironment();
+      const workspace = world().newEnvironment();
       const sequence = new NamedSequence();
       for (const each of all) {
         const next = sequence.next(each);
         if (!next) continue;
-        await apply(environmentId, next.operation);
-        const state = next.after(await numberOf(environmentId, next.who));
-        expect(await peopleOf(environmentId)).toEqual(peopleIn(state));
+        await apply(workspace, next.operation);
+        const state = next.after(await numberOf(workspace, next.who));
+        expect(await peopleOf(workspace)).toEqual(peopleIn(state));
       }
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED });
