@@ -22,7 +22,7 @@ import { lockIdentifiers } from './person-identifiers.ts';
  * About ninety ends of ownership. If a name has more, all but the last are left out, with a mark. A late call of that
  * time changes no person, and is an issue.
  */
-const OWNERS_BYTES_MAX = 4_000;
+const OWNERS_BYTES_MAX = 6_000;
 const FORGOTTEN_ENDS = JSON.stringify({ [FORGOTTEN]: 0 });
 
 /**

@@ -83,7 +83,7 @@ export function giveIdentifier(
   const current = person.row[kind];
   if (current !== null) {
     set.directory.assign(operation.environmentId, kind, current, undefined);
-    rememberRelease(set, person, kind, current, operation.receivedAtMs);
+    rememberRelease(set, person, kind, current, operation);
   }
   if (value !== null) set.directory.assign(operation.environmentId, kind, value, person);
   person.row = { ...person.row, [kind]: value, updatedAtMs: operation.receivedAtMs };

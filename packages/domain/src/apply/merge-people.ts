@@ -127,7 +127,7 @@ function merge(
 
 function moveIdentifier(
   set: WorkingSet,
-  { receivedAtMs }: Operation,
+  operation: Operation,
   primary: LoadedPerson,
   secondary: LoadedPerson,
   kind: NamedKind,
@@ -137,7 +137,7 @@ function moveIdentifier(
   const isTaken = primary.row[kind] === null;
   set.directory.assign(primary.environmentId, kind, value, isTaken ? primary : undefined);
   if (isTaken) primary.row = { ...primary.row, [kind]: value };
-  else rememberRelease(set, secondary, kind, value, receivedAtMs);
+  else rememberRelease(set, secondary, kind, value, operation);
 }
 
 function fill(kept: JsonObject, from: JsonObject): JsonObject {

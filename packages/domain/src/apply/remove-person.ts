@@ -30,7 +30,7 @@ export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
     recordNotFound(set, operation, operation.person);
     return rememberDeletionOfUnknown(set, operation);
   }
-  rememberDeletion(set, resolution.person, operation.receivedAtMs);
+  rememberDeletion(set, resolution.person, operation);
   set.addActivity(resolution.person, operation, 'profile_delete', null, {});
   reportPersonDeletion(set, operation, resolution.person, 'delete');
   resolution.person.fate = 'removed';
@@ -55,7 +55,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
   const resolution = set.directory.resolve(environmentId, operation.person);
   if (resolution.outcome === 'suppressed') return;
   if (resolution.outcome === 'found') {
-    rememberDeletion(set, resolution.person, operation.receivedAtMs);
+    rememberDeletion(set, resolution.person, operation);
     set.addActivity(resolution.person, operation, 'profile_delete', null, { suppressed: true });
     reportPersonDeletion(set, operation, resolution.person, 'suppress');
     resolution.person.fate = 'suppressed';
@@ -72,7 +72,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
     person.fate = 'suppressed';
     if (kind === 'anonymous_id') endVisitor(set, operation, person, value);
     set.directory.assign(environmentId, kind, value, person);
-    rememberDeletion(set, person, operation.receivedAtMs);
+    rememberDeletion(set, person, operation);
   }
 }
 
@@ -80,7 +80,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
 export function unsuppressPerson(set: WorkingSet, operation: UnsuppressPerson): void {
   const resolution = set.directory.resolve(operation.environmentId, operation.person);
   if (resolution.outcome !== 'suppressed') return;
-  rememberEndOfSuppression(set, resolution.person, operation.receivedAtMs);
+  rememberEndOfSuppression(set, resolution.person, operation);
   resolution.person.fate = 'removed';
 }
 

@@ -11,6 +11,7 @@
  * versions are without owners: such an owner counts as one who lacked both an id and an email, unless a mark shows one.
  */
 import type { Operation } from '../operations/operation.ts';
+import type { OrderPlace } from '../operations/order-place.ts';
 import type {
   DeletedIdentifier,
   DeletedKind,
@@ -27,6 +28,7 @@ import {
   nobodyEnd,
   personEnd,
   readEnds,
+  type EndTime,
 } from './names/name-ends.ts';
 
 /** Of these kinds, earlier versions kept a mark for a name whose owner had one. */
@@ -52,6 +54,7 @@ export interface FormerOwner {
   readonly untilMs: number;
   /** As stored; absent if no end is stored. */
   readonly end?: string;
+  readonly place?: OrderPlace | undefined;
   /** The owner became part of the person. */
   readonly isHeir?: boolean;
 }
@@ -99,8 +102,9 @@ export class Deletions {
   }
 
   /** The name was the person's until a time. */
-  addName(key: FormerKey, personId: number, untilMs: number): void {
-    this.#add(key, untilMs, { [personEnd(personId, untilMs)]: untilMs });
+  addName(key: FormerKey, personId: number, time: EndTime): void {
+    const { receivedAtMs } = time;
+    this.#add(key, receivedAtMs, { [personEnd(personId, time)]: receivedAtMs });
   }
 
   /** The person had these names when they were deleted. */
@@ -114,31 +118,36 @@ export class Deletions {
   }
 
   /** A name that was blocked was so until a time. */
-  addBlocked(key: FormerKey, personId: number, untilMs: number): void {
-    this.#add(key, untilMs, { [blockedEnd(personId, untilMs)]: untilMs });
+  addBlocked(key: FormerKey, personId: number, time: EndTime): void {
+    const { receivedAtMs } = time;
+    this.#add(key, receivedAtMs, { [blockedEnd(personId, time)]: receivedAtMs });
   }
 
   /** The name had no person when it was deleted. */
-  addUnmade(key: FormerKey, untilMs: number): void {
-    this.#add(key, untilMs, { [nobodyEnd(untilMs)]: untilMs });
+  addUnmade(key: FormerKey, time: EndTime): void {
+    const { receivedAtMs } = time;
+    this.#add(key, receivedAtMs, { [nobodyEnd(time)]: receivedAtMs });
   }
 
   /**
    * A late call ended the ownership earlier: it gave the name to a present person, or took it away from a person who was
    * deleted later. From then on the name means its present owner.
    */
-  endEarlier(key: FormerKey, { end, untilMs }: FormerOwner, atMs: number): void {
-    this.#add(key, untilMs, { [end ?? nobodyEnd(atMs)]: atMs, [freeEnd(untilMs)]: untilMs });
+  endEarlier(key: FormerKey, { end, untilMs, place }: FormerOwner, atMs: number): void {
+    this.#add(key, untilMs, {
+      [end ?? nobodyEnd({ receivedAtMs: atMs })]: atMs,
+      [freeEnd({ receivedAtMs: untilMs, place })]: untilMs,
+    });
   }
 
   /** The deleted person had one more name. */
   addFurtherName(key: FormerKey, personId: number, untilMs: number): void {
     const { environmentId } = key;
     const number = this.#remembered.get(textOf(numberKeyOf({ environmentId, personId })));
-    this.#add(key, number?.deletedAtMs ?? untilMs, {
-      ...number?.owners,
-      [personId]: untilMs,
-    });
+    const owners = { [personEnd(personId, { receivedAtMs: untilMs })]: untilMs };
+    for (const { owner, untilMs: receivedAtMs } of readEnds(number?.owners ?? null))
+      if (owner === 'blocked') owners[blockedEnd(personId, { receivedAtMs })] = receivedAtMs;
+    this.#add(key, number?.deletedAtMs ?? untilMs, owners);
   }
 
   /** Each added one once. */
@@ -169,19 +178,19 @@ export class Deletions {
     const next = ends.find(({ untilMs }) => untilMs > receivedAtMs);
     // An earlier version deleted the name since.
     if (!next) return { state: 'unknown', personId: 0, untilMs: row.deletedAtMs };
-    const { owner, personId, untilMs, text: end } = next;
+    const { owner, personId, untilMs, text: end, place } = next;
     if (next === ends[0] && row.owners && FORGOTTEN in row.owners)
       return { state: 'forgotten', personId: 0, untilMs };
     if (owner === 'free') return undefined;
-    if (owner === 'nobody') return { state: 'unmade', personId: 0, untilMs, end };
-    if (owner === 'blocked') return { state: 'blocked', personId, untilMs, end };
+    if (owner === 'nobody') return { state: 'unmade', personId: 0, untilMs, end, place };
+    if (owner === 'blocked') return { state: 'blocked', personId, untilMs, end, place };
     const person = this.#heirOf({ environmentId: key.environmentId, personId });
     const state = this.namesOf(person) ? 'deleted' : 'present';
     // A late call of before this one deleted them, though they gave the name up later.
     const isGone = state === 'deleted' && (this.deletedAtMs(person) ?? untilMs) <= receivedAtMs;
     if (isGone) return undefined;
     const isHeir = person.personId !== personId;
-    return { state, personId: person.personId, untilMs, end, isHeir };
+    return { state, personId: person.personId, untilMs, end, place, isHeir };
   }
 
   /** Kinds of names that an unknown owner had. */

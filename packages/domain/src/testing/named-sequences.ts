@@ -23,6 +23,8 @@ export interface CallDraft {
   readonly other: number;
   readonly hasOther: boolean;
   readonly time: number;
+  /** Of the intake that takes the call. */
+  readonly clock: number;
   /** It is applied in one transaction with the next call, if it makes no person. */
   readonly isJoined: boolean;
 }
@@ -46,7 +48,13 @@ const STEP_MS = 10;
  */
 export class NamedSequence {
   state: NamesOverTime = NO_NAMES;
+  readonly #clocksApartMs: number;
   #count = 0;
+
+  /** @param clocksApartMs - the most by which the clocks of two intakes differ. */
+  constructor(clocksApartMs = 0) {
+    this.#clocksApartMs = clocksApartMs;
+  }
 
   /** The next call; undefined if the guarantee leaves its effect open. */
   next(draft: CallDraft): NextCall | undefined {
@@ -58,13 +66,18 @@ export class NamedSequence {
     const receivedAtMs = isLate ? NOW_MS + sinceMs + STEP_MS / 2 : nowMs;
     const call = this.#callOf(draft, receivedAtMs);
     const { state } = this;
-    if (!call || (isLate && !isClear(state, call, receivedAtMs))) return undefined;
+    if (!call || (isLate && !isClear(state, call, receivedAtMs, this.#clocksApartMs)))
+      return undefined;
     const operation = operationOf(state, call, label);
     if (!operation) return undefined;
     const how = { receivedAtMs, isLate, label };
     const countAfter = applyNamed(state, call, how, () => 0).people.length;
     return {
-      operation: { ...operation, receivedAtMs, ...(isLate && { isReplayed: true }) },
+      operation: {
+        ...operation,
+        receivedAtMs: receivedAtMs + (draft.clock % (this.#clocksApartMs + 1)),
+        ...(isLate && { isReplayed: true }),
+      },
       after: (personId) => (this.state = applyNamed(state, call, how, () => personId)),
       who: 'who' in call ? call.who : call.to,
       makesPerson: countAfter > state.people.length,

@@ -5,8 +5,8 @@
  * now. If that person was merged, it is about the person they became. If they were deleted after that time, the call has
  * no effect on people.
  *
- * `isClear` is false for a late call that the guarantee leaves open: the name was free then, or the call takes away names
- * that the person was given later.
+ * `isClear` is false for a late call that the guarantee leaves open: the name was free then, or two clocks do not decide
+ * whose it was.
  */
 import type { Operation } from '../operations/operation.ts';
 import { svcId } from '../values/svc-id.ts';
@@ -119,21 +119,32 @@ export function namesAt(state: NamesOverTime, atMs: number): readonly Name[] {
   );
 }
 
-/** True if the guarantee says what the late call does. */
-export function isClear(state: NamesOverTime, call: NamedCall, receivedAtMs: number): boolean {
-  const owners = namesOf(call).map((name) => meant(state, name, receivedAtMs));
-  if (owners.some((owner) => !owner || owner.goneAtMs <= receivedAtMs)) return false;
+/**
+ * True if the guarantee says what the late call does.
+ *
+ * @param clocksApartMs - the difference of two clocks: a call of the time between them is about either owner.
+ */
+export function isClear(
+  state: NamesOverTime,
+  call: NamedCall,
+  receivedAtMs: number,
+  clocksApartMs: number,
+): boolean {
   if (call.type === 'rename') return false;
+  const isApart = (atMs: number): boolean => Math.abs(atMs - receivedAtMs) > clocksApartMs;
   const { brought } = call.type === 'identify' ? call : {};
   const wasHeld = state.holdings.some(({ name }) => name === brought);
   if (brought !== undefined && (wasHeld || state.deletedFree.includes(brought))) return false;
-  if (call.type !== 'delete' && call.type !== 'merge') return true;
-  return owners.every((owner) =>
-    state.holdings.every(
-      ({ number, fromMs, untilMs }) =>
-        number !== owner?.number || untilMs < Infinity || fromMs <= receivedAtMs,
-    ),
-  );
+  return namesOf(call).every((name) => {
+    const owner = meant(state, name, receivedAtMs);
+    const holdings = state.holdings.filter((each) => each.name === name);
+    return (
+      owner !== undefined &&
+      owner.goneAtMs > receivedAtMs &&
+      isApart(owner.goneAtMs) &&
+      holdings.every(({ fromMs, untilMs }) => isApart(fromMs) && isApart(untilMs))
+    );
+  });
 }
 
 /**

@@ -81,7 +81,7 @@ export class FormerPeople {
       const isSame = names.id === id && names.email === email && names.phone === phone;
       const isGiven = given.some((key) => directory.ownerOf(key) === person);
       if (isSame && !(ownKey && isGiven)) continue;
-      if (ownKey) deletions.addName(ownKey, person.personId, untilMs);
+      if (ownKey) deletions.addName(ownKey, person.personId, { receivedAtMs: untilMs });
       deletions.addPerson(person, { id, email, phone, createdAtMs }, untilMs);
     }
     for (const key of given) {

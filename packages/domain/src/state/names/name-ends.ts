@@ -2,19 +2,23 @@
  * Ends of the ownership of a name, as texts with times.
  *
  * ```
- * 12 1769860800000           the name was the person's until then
- * 12 blocked 1769860800000   it was suppressed with the person's other names
- * nobody 1769860800000       it was deleted without a person
- * free 1769860800000         a late call ended the ownership before that time
- * 12 heir                    under the number of a merged person: the person they became
- * forgotten                  earlier ends were left out
+ * 12 1769860800000 0mk1z…           the name was the person's until then
+ * 12 blocked 1769860800000 0mk1z…   it was suppressed with the person's other names
+ * nobody 1769860800000 0mk1z…       it was deleted without a person
+ * free 1769860800000 0mk1z…         a late call ended the ownership before that time
+ * 12 heir                           under the number of a merged person: the person they became
+ * forgotten                         earlier ends were left out
  * ```
+ *
+ * The last word is the place in the order of calls, which clocks cannot change.
  */
+import type { OrderPlace } from '../../operations/order-place.ts';
+
 export const FORGOTTEN = 'forgotten';
 
 /**
  * Each end has a text of its own. So two rows are joined by joining their texts, also if one person gives up a name twice,
- * by clocks that differ. Earlier versions wrote texts without the time.
+ * by clocks that differ. Earlier versions wrote texts without time and place.
  */
 export interface NameEnd {
   /** As stored. */
@@ -23,33 +27,56 @@ export interface NameEnd {
   /** Zero for `nobody` and `free`. */
   readonly personId: number;
   readonly untilMs: number;
+  /** Absent: its time alone gives its order. */
+  readonly place: OrderPlace | undefined;
 }
 
-export const personEnd = (personId: number, untilMs: number): string => `${personId} ${untilMs}`;
-export const blockedEnd = (personId: number, untilMs: number): string =>
-  `${personId} blocked ${untilMs}`;
-export const heirEnd = (personId: number): string => `${personId} heir`;
-export const nobodyEnd = (untilMs: number): string => `nobody ${untilMs}`;
-export const freeEnd = (untilMs: number): string => `free ${untilMs}`;
+/** The time of an end, and its place if the name was lost when the call was applied. */
+export interface EndTime {
+  readonly receivedAtMs: number;
+  readonly place?: OrderPlace | undefined;
+}
 
-const FORM = /^(?:(\d+)(?: (blocked|heir))?|(nobody|free))(?: \d+)?$/;
+const textOf = (owner: string, { receivedAtMs, place }: EndTime): string =>
+  `${owner} ${receivedAtMs}${place === undefined ? '' : ` ${place}`}`;
+
+export const personEnd = (personId: number, time: EndTime): string => textOf(`${personId}`, time);
+export const blockedEnd = (personId: number, time: EndTime): string =>
+  textOf(`${personId} blocked`, time);
+export const heirEnd = (personId: number): string => `${personId} heir`;
+export const nobodyEnd = (time: EndTime): string => textOf('nobody', time);
+export const freeEnd = (time: EndTime): string => textOf('free', time);
+
+const FORM = /^(?:(\d+)(?: (blocked|heir))?|(nobody|free))(?: \d+(?: ([0-9a-z]+))?)?$/;
 /** Of ends at one time, the order in which they count. */
 const ORDER = ['person', 'heir', 'blocked', 'nobody', 'free'] as const;
 
-/** The ends in the order of their times. */
+/** The ends in their order: by places; one without a place stands before the first that is later. */
 export function readEnds(owners: Readonly<Record<string, number>> | null): readonly NameEnd[] {
   const ends: NameEnd[] = [];
+  const others: NameEnd[] = [];
   for (const [text, untilMs] of Object.entries(owners ?? {})) {
-    const [isRead, number, form = 'person', nobody] = FORM.exec(text) ?? [];
+    const [isRead, number, form = 'person', nobody, place] = FORM.exec(text) ?? [];
     if (isRead === undefined) continue;
     const owner = (nobody ?? form) as NameEnd['owner'];
-    ends.push({ text, owner, personId: Number(number ?? 0), untilMs });
+    const end = { text, owner, personId: Number(number ?? 0), untilMs, place };
+    (place === undefined ? others : ends).push(end);
   }
-  return ends.toSorted(
-    (one, other) =>
-      one.untilMs - other.untilMs ||
-      ORDER.indexOf(one.owner) - ORDER.indexOf(other.owner) ||
-      one.personId - other.personId,
+  ends.sort(compareEnds);
+  for (const end of others.toSorted(compareEnds)) {
+    const index = ends.findIndex(({ untilMs }) => untilMs > end.untilMs);
+    ends.splice(index === -1 ? ends.length : index, 0, end);
+  }
+  return ends;
+}
+
+function compareEnds(one: NameEnd, other: NameEnd): number {
+  const [place, otherPlace] = [one.place ?? '', other.place ?? ''];
+  if (place !== otherPlace) return place < otherPlace ? -1 : 1;
+  return (
+    one.untilMs - other.untilMs ||
+    ORDER.indexOf(one.owner) - ORDER.indexOf(other.owner) ||
+    one.personId - other.personId
   );
 }
 

@@ -169,6 +169,7 @@ const draft: fc.Arbitrary<CallDraft> = fc.record({
   hasOther: fc.boolean(),
   time: fc.nat(),
   isJoined: fc.constant(false),
+  clock: fc.constant(0),
 });
 
 test(
