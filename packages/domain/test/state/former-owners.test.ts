@@ -196,6 +196,25 @@ it('a person who has a name again between two others is its owner in both times'
   expect(eventsOf('email:b@x.example')).toEqual(['second']);
 });
 
+// The clock of the first change is ahead, and the clock of the second one behind.
+it('of two owners, the one who had a name first is its owner before both, by any clocks', () => {
+  store.apply(identify('id:x', { email: 'a@x.example' }), identify('email:b@x.example'));
+  store.apply(at(rename('id:x', null), 130));
+  store.apply(at(identify('email:b@x.example', { id: 'x' }), 110));
+  store.apply(at(rename('id:x', null), 90));
+  store.apply(late(track('id:x', 'seen'), 10));
+  expect(eventsOf('email:a@x.example')).toEqual(['seen']);
+});
+
+it('a late deletion of a person leaves late calls to the earlier owner of a name that they were given since', () => {
+  store.apply(identify('id:x', { email: 'a@x.example' }), identify('email:b@x.example'));
+  store.apply(at(rename('id:x', null), 60));
+  store.apply(at(identify('email:b@x.example', { id: 'x' }), 70));
+  store.apply(late(remove('email:b@x.example'), 50), late(track('id:x', 'seen'), 40));
+  expect(store.people).toMatchObject([{ email: 'a@x.example' }]);
+  expect(eventsOf('email:a@x.example')).toEqual(['seen']);
+});
+
 it('if a name had too many owners since, a late call by it changes no person and is an issue', () => {
   store.apply(identify('id:x', { email: 'a@x.example' }));
   store.apply(at(rename('id:x', null), 100));
