@@ -5,7 +5,7 @@
  * acknowledged before a person was deleted, and comes after the deletion, it would make the person anew. The times of
  * receipt are compared, for the order of the broker's log does not decide here. `apply/late-calls.ts` has the rules.
  *
- * A name is remembered with its former owners and the time until which each had it (`former/name-ends.ts`), whether they
+ * A name is remembered with its former owners and the time until which each had it (`names/name-ends.ts`), whether they
  * were deleted or gave it up. Under the number of a deleted person are the names that they had, for a call means a person
  * by one name and gives them another. Under the number of a merged person is the person they became. Rows of earlier
  * versions are without owners: such an owner counts as one who lacked both an id and an email, unless a mark shows one.
