@@ -239,7 +239,7 @@ it('late calls of before a deletion or suppression end as in time', () => {
   );
 });
 
-it('late calls are about the people of their time after a change of a name or a merge, and a deletion', () => {
+it('late calls about a deleted person make no person anew after a change of a name or a merge', () => {
   fc.assert(
     fc.property(
       calls(storedCall, 5),

@@ -10,7 +10,7 @@ import { describe as describePerson, peopleIn } from '../../src/testing/names-ov
 import { NamedSequence, type CallDraft } from '../../src/testing/named-sequences.ts';
 import { MemoryStore } from '../support/memory-store.ts';
 
-const RUNS = 500;
+const RUNS = 300;
 const SEED = 36;
 const LENGTH_MAX = 40;
 

@@ -13,7 +13,7 @@ import { inEnvironment } from '../support/commit-batch-world.ts';
 import { useWorkspace } from '../support/open-commit-batch.ts';
 import { createShardsWorld } from '../support/shards-world.ts';
 
-const RUNS = 12;
+const RUNS = 60;
 const SEED = 36;
 const LENGTH_MAX = 25;
 const TEST_TIMEOUT_MS = 60_000;
