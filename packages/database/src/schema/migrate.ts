@@ -83,6 +83,7 @@ import { signInBrowsers } from '../migrations/0073_sign_in_browsers.ts';
 import { formerOwners } from '../migrations/0074_former_owners.ts';
 import { auditLogsByActorType } from '../migrations/0075_audit_logs_by_actor_type.ts';
 import { settledByWorker } from '../migrations/0076_settled_by_worker.ts';
+import { cataloguePlans } from '../migrations/0077_catalogue_plans.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -174,6 +175,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0074_former_owners': formerOwners,
   '0075_audit_logs_by_actor_type': auditLogsByActorType,
   '0076_settled_by_worker': settledByWorker,
+  '0077_catalogue_plans': cataloguePlans,
 };
 
 /**

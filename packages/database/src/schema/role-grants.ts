@@ -5,7 +5,8 @@
  * - `sluice_worker` applies events, delivers, and settles purchases. Sessions and sign-in are not its.
  * - `sluice_api` serves accounts. It starts purchases and cannot settle one: it writes no state or result of a purchase,
  *   no receipt, no bought credits and no plan but Builder after a trial. Rights to columns give that, and triggers if
- *   the values decide (`migrations/0076_settled_by_worker.ts`).
+ *   the values decide (`migrations/0076_settled_by_worker.ts`). The amount of an allowance and the Builder plan are the
+ *   workers' catalogue's (`migrations/0077_catalogue_plans.ts`).
  *
  * A test holds them to the statements of each service (`scripts/test/service-statements.test.ts`). Tables with rights to
  * columns stay on the coordinator of Citus, or `listTablesWithoutColumnGrants` lists them.
@@ -47,6 +48,7 @@ export const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     audit_log_export_parts: 'select, insert',
     audit_log_exports: 'select, update, delete',
     audit_logs: 'select, insert',
+    catalogue_plans: ALL,
     credit_accounts: 'select, insert, update',
     credit_entries: 'select, insert',
     credit_grants: 'select, insert, update',
@@ -104,7 +106,7 @@ export const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     ...OF_EVERY_PROCESS,
     account_products:
       'select, insert (account_id, product, is_active, activated_at), update (is_active, activated_at)',
-    // Not how it pays. Its plan only from a trial to Builder (`migrations/0076_settled_by_worker.ts`).
+    // Not how it pays. Its plan only from a trial to a Builder plan of the catalogue (0076, 0077).
     accounts: `select, insert (name, data_center, currency, is_sandbox, billing_email, created_at, updated_at), update (name, timezone, website, billing_email, owner_user_id, address, is_two_factor_required, card_changing_until, plan_id, plan_name, plan_tier, plan_status, plan_unpaid_run_id, status, trial_ends_at, updated_at)`,
     api_credentials: 'select, insert, update',
     applications: ALL,
@@ -113,10 +115,12 @@ export const GRANTS: Readonly<Record<DatabaseRole, Grants>> = {
     audit_log_exports: 'select, insert',
     audit_logs: 'select, insert',
     call_counts: ALL,
+    // Its triggers read them (`migrations/0077_catalogue_plans.ts`).
+    catalogue_plans: READ,
     console_sessions: ALL,
     credit_accounts: 'select, insert (account_id, kind), update (last_grant_id, last_entry_id)',
     credit_entries: 'select, insert',
-    // It debits, refunds a debit, and gives the allowance of a month; 0076 refuses other grants, facts and entries.
+    // It debits, refunds a debit, and gives the allowance of a month; 0076 and 0077 refuse other grants, facts and entries.
     credit_grants: 'select, insert, update (available, held, used, expired)',
     credit_transactions: 'select, insert',
     delivery_attempts: 'select, insert',

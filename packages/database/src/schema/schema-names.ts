@@ -84,6 +84,7 @@ export const MIGRATION_NAMES = [
   '0074_former_owners',
   '0075_audit_logs_by_actor_type',
   '0076_settled_by_worker',
+  '0077_catalogue_plans',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -106,7 +106,8 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   partners: OF_INSTALLATION,
   vendor_customers: OF_OWNER,
 
-  // Rows without a tenant: a row a thousand events, a row a change, a row a process, and the gate of merges.
+  // Rows without a tenant: a row a thousand events, a row a change, a row a process, a row a plan,
+  // and the gate of merges.
   envelopes: OF_INSTALLATION,
   outbox: OF_INSTALLATION,
   signups: OF_INSTALLATION,
@@ -114,6 +115,7 @@ export const TABLE_PLACES: Readonly<Record<string, TablePlace>> = {
   idempotency_keys: OF_INSTALLATION,
   call_counts: OF_INSTALLATION,
   vendor_events: OF_INSTALLATION,
+  catalogue_plans: OF_INSTALLATION,
   installation: OF_INSTALLATION,
   schema_requirements: OF_INSTALLATION,
   worker_processes: OF_INSTALLATION,

@@ -1,7 +1,20 @@
-/** Content of a purchase workflow, fixed at its start, and its result. Kept as JSON with the purchase workflow. */
+/**
+ * Content of a purchase workflow, fixed at its start, and its result. Kept as JSON with the purchase workflow.
+ *
+ * The API writes the content. The worker compares it with its own catalogue before it asks the payment provider for
+ * anything (`refusalOfContent`), so the API's row alone cannot set a price.
+ */
 import type { AddonItem } from './addon-decision.ts';
-import type { CreditPurchase, Plan } from './catalogue.ts';
-import type { Money } from '../values/money.ts';
+import { CREDIT_KINDS } from './allowance.ts';
+import {
+  findCoupon,
+  priceCredits,
+  pricePack,
+  type Catalogue,
+  type CreditPurchase,
+  type Plan,
+} from './catalogue.ts';
+import { isSameMoney, type Money } from '../values/money.ts';
 
 /** Under which name and address the payment provider knows the account. */
 export interface BillingContact {
@@ -30,6 +43,64 @@ export type PurchaseContent = { readonly contact: BillingContact } & (
       readonly expectedAmount?: Money | null;
     }
 );
+
+/**
+ * Compares a content with the catalogue, in its price and in the goods for that price.
+ *
+ * @returns undefined if the catalogue sells it so. `amount_changed` also if it never has.
+ */
+export function refusalOfContent(
+  content: PurchaseContent,
+  catalogue: Catalogue,
+  nowMs: number,
+): 'amount_changed' | 'coupon_expired' | undefined {
+  switch (content.type) {
+    case 'purchase':
+      return isPriced(content.purchase, catalogue) ? undefined : 'amount_changed';
+    case 'addons': {
+      // The step `inspect` refuses prices that are not in the catalogue, with their names.
+      const isOther = ({ sku, addon }: { readonly sku: string; readonly addon: string }): boolean =>
+        catalogue.addons.some((each) => each.sku === sku && each.addon !== addon);
+      return content.prices?.some(isOther) ? 'amount_changed' : undefined;
+    }
+    case 'checkout': {
+      const { plan, quantity, couponCode } = content;
+      const sold = catalogue.plans.find(({ id }) => id === plan.id);
+      if (!sold || sold.isRetired || !isSamePlan(plan, sold)) return 'amount_changed';
+      // The provider makes a subscription of quantity 0 without a price, and the plan would be in force.
+      if (!Number.isSafeInteger(quantity) || quantity < 1) return 'amount_changed';
+      return couponCode === null || findCoupon(catalogue, couponCode, nowMs)
+        ? undefined
+        : 'coupon_expired';
+    }
+    // Of a newer version, or malformed.
+    default:
+      return 'amount_changed';
+  }
+}
+
+function isPriced(purchase: CreditPurchase, catalogue: Catalogue): boolean {
+  const { kind, quantity, packId, price, expiresAfterDays } = purchase;
+  const sold =
+    kind === 'inbox_previews'
+      ? pricePack(catalogue, packId ?? '')
+      : Object.hasOwn(catalogue.credits, kind) && priceCredits(catalogue, kind, quantity);
+  return (
+    typeof sold === 'object' &&
+    sold.quantity === quantity &&
+    sold.expiresAfterDays === expiresAfterDays &&
+    isSameMoney(sold.price, price)
+  );
+}
+
+/** Of all that is charged or granted. A text may differ: the processes may have two versions of the catalogue. */
+const isSamePlan = (plan: Plan, sold: Plan): boolean =>
+  plan.tier === sold.tier &&
+  plan.interval === sold.interval &&
+  plan.amount === sold.amount &&
+  plan.priceId === sold.priceId &&
+  plan.profiles === sold.profiles &&
+  CREDIT_KINDS.every((kind) => plan.included[kind] === sold.included[kind]);
 
 export interface BoughtSubscription {
   readonly id: string;

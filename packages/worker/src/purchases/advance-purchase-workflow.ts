@@ -6,7 +6,8 @@
  *
  * A crash at any point costs only time: before the intent no call was made, and after it the same key is used again. A
  * step's outcome is written in one transaction with its effects. Two workers on one purchase workflow: the second
- * claim's number fences the first one off.
+ * claim's number fences the first one off. The API writes the content, so its price is compared with the catalogue
+ * before the first charge.
  *
  * Before: `api/src/billing/start-purchase-workflow.ts` (through `platform/src/queue/queue.ts`), `purchases.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/port/payment-provider.ts`.
@@ -35,6 +36,7 @@ import {
   type PurchaseStep,
 } from '@sluice/database/billing/purchase-steps';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import { refusalOfContent } from '@sluice/domain/billing/purchase-content';
 import {
   idempotencyKey,
   INTENT_REPLAY_MS_MAX,
@@ -104,6 +106,16 @@ async function advance(
   for (;;) {
     const steps = await listPurchaseSteps(deps.database, workflow);
     const nowMs = deps.now();
+    if (steps.every(({ step }) => step === 'customer')) {
+      const refusal = refusalOfContent(workflow.content, deps.catalogue, nowMs);
+      if (refusal !== undefined) {
+        deps.logger.error(
+          { runId: workflow.runId, refusal },
+          "a purchase has another price or content than this worker's catalogue; it ended without a charge",
+        );
+        return endPurchaseWorkflow(deps, workflow, steps, 'failed', refusal);
+      }
+    }
     const isExpired = workflow.expiresAt !== null && workflow.expiresAt.getTime() <= nowMs;
     const next = nextMove({ kind: workflow.kind, rail: workflow.rail, isExpired }, steps);
     switch (next.move) {

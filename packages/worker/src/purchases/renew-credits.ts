@@ -3,9 +3,11 @@
  * expired grants. Each changes only its own kind: a reset never touches credits that were bought or given.
  *
  * An allowance comes once, for any number of runs and workers (`domain/src/billing/allowance.ts`). It is given earlier
- * if it is needed earlier: by the first debit of the month, and with a plan that is bought.
+ * if it is needed earlier: by the first debit of the month, and with a plan that is bought. The API gives no more than
+ * the plans include that are published here (`database/src/billing/catalogue-plans.ts`).
  */
 import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/billing/account-plans';
+import { publishPlans } from '@sluice/database/billing/catalogue-plans';
 import type { Database } from '@sluice/database/connection/connection';
 import { endHold, listOverdueHolds } from '@sluice/database/credits/credit-holds';
 import { expireAccountCredits, giveAllowance } from '@sluice/database/credits/credits';
@@ -31,6 +33,7 @@ export async function renewCredits({
   logger,
 }: RenewCreditsDeps): Promise<void> {
   const nowMs = now();
+  await publishPlans(database, catalogue.plans);
   const change = database.transaction();
   for (const plan of catalogue.plans) {
     for (const kind of CREDIT_KINDS) {

@@ -22,6 +22,7 @@ import {
   declineMessage,
   FAILURE_MESSAGES,
   refusalMessage,
+  type CheckoutRefusal,
 } from '@sluice/domain/billing/decline-message';
 import type { PurchaseEnding } from '@sluice/domain/billing/purchase-workflow';
 import type { PurchaseResult } from '@sluice/domain/billing/purchase-content';
@@ -35,18 +36,19 @@ interface EndPurchaseWorkflowDeps {
   readonly now: () => number;
 }
 
-/** Ends a workflow without further steps. */
+/** Ends a workflow without further steps. @param ownRefusal - ours, if no step was refused. */
 export async function endPurchaseWorkflow(
   deps: EndPurchaseWorkflowDeps,
   workflow: PurchaseWorkflow,
   steps: readonly PurchaseStep[],
   status: PurchaseEnding,
+  ownRefusal?: CheckoutRefusal,
 ): Promise<'ended' | 'overtaken'> {
   const declined = steps.findLast((step) => step.state === 'declined');
   const refused = steps.findLast((step) => step.state === 'refused');
-  const refusal = (refused?.output as { code?: string } | undefined)?.code;
+  const refusal = ownRefusal ?? (refused?.output as { code?: string } | undefined)?.code;
   let message: string = FAILURE_MESSAGES.expired;
-  if (refused) message = refusalMessage(refusal);
+  if (refused ?? ownRefusal) message = refusalMessage(refusal);
   if (declined) {
     const output = declined.output as { declineCode?: string | null } | undefined;
     message = declineMessage(output?.declineCode ?? null);

@@ -54,6 +54,8 @@ export async function settleInvoice(
     if (workflow.status === 'success') return 'unchanged';
     if (workflow.status !== 'pending')
       return sendToReview(`paid after the run ended as ${workflow.status}`);
+    // The worker writes its invoice down before anybody can pay it.
+    if (workflow.invoiceId === null) return sendToReview('paid before the run had an invoice');
     const { total } = invoice;
     if (!isSameMoney(total, purchase.price))
       return sendToReview(

@@ -5,12 +5,15 @@ import {
   insertProviderEvent,
   settleProviderEvent,
 } from '@sluice/database/billing/provider-events';
+import { publishPlans } from '@sluice/database/billing/catalogue-plans';
 import { insertPurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
-import type { Database } from '@sluice/database/connection/connection';
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { debitCredits, grantCredits, refundCredits } from '@sluice/database/credits/credits';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
+import { monthEndOf } from '@sluice/domain/billing/allowance';
+import type { Plan } from '@sluice/domain/billing/catalogue';
+import { BY_TEST, createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const BUILDER = { id: 'builder', name: 'Builder', tier: 'builder' } as const;
@@ -233,4 +236,123 @@ test('the API starts a purchase, spends credits and gives some back, ends a tria
   await clearProviderEvents(api, NOW_MS, 10);
   const { rows } = await sql`select event_id as id from vendor_events`.execute(owner);
   expect(rows).toEqual([{ id: 'evt_1' }]);
+});
+
+describe('once a worker has published the plans', () => {
+  const included = (llm: number) => ({ llm, builder: 0, inbox_previews: 0 });
+  const PLANS = [
+    { ...BUILDER, included: included(900) },
+    { id: 'essentials_month', name: 'Essentials', tier: 'essentials', included: included(100) },
+    { id: 'premium_month', name: 'Premium', tier: 'premium', included: included(500) },
+  ] as unknown as readonly Plan[];
+  const MONTH_ENDS_MS = monthEndOf(Date.now());
+  let accountId = 10;
+
+  beforeAll(() => publishPlans(worker, PLANS));
+  beforeEach(async () => {
+    accountId++;
+    await sql`
+      insert into accounts (account_id, name, plan_id, plan_name, plan_tier, status, plan_status)
+      values (${accountId}, 'A', 'essentials_month', 'Essentials', 'essentials', 'active', 'active')`.execute(
+      owner,
+    );
+  });
+
+  /** With another key each time: the rule is not the key's. */
+  const give = (by: Database, amount: number, endsAtMs = MONTH_ENDS_MS) => {
+    const key = `allowance:${amount}:${endsAtMs}:${Math.random()}`;
+    const grant = { pool: 'monthly_allowance', amount, expiresAtMs: endsAtMs, key } as const;
+    const account = { accountId, kind: 'llm' } as const;
+    return by
+      .transaction()
+      .execute((transaction) => grantCredits(transaction, account, grant, Date.now()));
+  };
+  const put = (change: string) =>
+    sql`update accounts set ${sql.raw(change)} where account_id = ${accountId}`.execute(owner);
+  const refused = { code: '42501' };
+
+  test('the API gives the allowance of the plan, all of it once a month, and a worker any', async () => {
+    await expect(give(api, 101)).rejects.toMatchObject(refused);
+    expect(await give(api, 60, MONTH_ENDS_MS - 1)).toBe(true);
+    expect(await give(api, 40)).toBe(true);
+    await expect(give(api, 1)).rejects.toMatchObject(refused);
+    await expect(give(api, 1, MONTH_ENDS_MS - 86_400_000)).rejects.toMatchObject(refused);
+    expect(await give(worker, 1_000)).toBe(true);
+  });
+
+  test('two allowances that the API gives at the same time are together at most the plan’s', async () => {
+    await sql`insert into credit_accounts (account_id, kind) values (${accountId}, 'llm')`.execute(
+      owner,
+    );
+    const insert = (by: DatabaseOrTransaction, grantId: number) =>
+      sql`
+        insert into credit_grants (${GRANT}, expires_at)
+        values (${accountId}, 'llm', ${grantId}, 60, 60, 0, 0, 0, now(), 'monthly_allowance',
+                ${new Date(MONTH_ENDS_MS)})`.execute(by);
+    let second: Promise<unknown> | undefined;
+    await api.transaction().execute(async (transaction) => {
+      await insert(transaction, 1);
+      second = expect(insert(api, 2)).rejects.toMatchObject(refused);
+      await untilLockWaiters(owner, 1);
+    });
+    await second;
+  });
+
+  test('the API cannot give an allowance of a later month, or one without an end', async () => {
+    // The clocks may differ by an hour, in which the next month may have begun.
+    const laterMs = monthEndOf(monthEndOf(MONTH_ENDS_MS));
+    await expect(give(api, 1, laterMs)).rejects.toMatchObject(refused);
+    await expect(
+      sql`insert into credit_accounts (account_id, kind) values (${accountId}, 'llm')`
+        .execute(api)
+        .then(() =>
+          sql`
+            insert into credit_grants (${GRANT})
+            values (${accountId}, 'llm', 1, 1, 1, 0, 0, 0, now(), 'monthly_allowance')`.execute(
+            api,
+          ),
+        ),
+    ).rejects.toMatchObject(refused);
+  });
+
+  test.each([
+    `plan_unpaid_run_id = 'run_1'`,
+    `plan_status = 'paused'`,
+    `plan_id = 'unknown'`,
+    `plan_id = 'builder', plan_name = 'Builder', plan_tier = 'builder'`,
+    // As a plan that was forged before the first publication.
+    `plan_id = 'premium_month', plan_tier = 'builder'`,
+  ])('the API cannot give an allowance to an account with %s', async (change) => {
+    await put(change);
+    await expect(give(api, 1)).rejects.toMatchObject(refused);
+  });
+
+  test('the API puts an account on the Builder plan of the catalogue after a trial, and on no other', async () => {
+    await put(`plan_status = 'trialing', status = 'trialing', trial_ends_at = now()`);
+    const end = (builder: Pick<Plan, 'id' | 'name' | 'tier'>) =>
+      api
+        .transaction()
+        .execute((transaction) => endEssentialsTrial(transaction, accountId, builder, NOW_MS));
+    for (const forged of [
+      { ...BUILDER, id: 'premium_month' },
+      { ...BUILDER, name: 'Premium' },
+      { ...BUILDER, id: 'no_plan' },
+    ])
+      await expect(end(forged)).rejects.toMatchObject(refused);
+    expect(await end(BUILDER)).toBe('downgraded');
+  });
+
+  test('a plan that is published again without a change is not written, and one that is gone is deleted', async () => {
+    const versions = async () => {
+      const { rows } = await sql<{ id: string; version: string }>`
+        select plan_id as id, xmin::text as version from catalogue_plans order by 1`.execute(owner);
+      return rows;
+    };
+    const before = await versions();
+    await publishPlans(worker, PLANS);
+    expect(await versions()).toEqual(before);
+    await publishPlans(worker, PLANS.slice(0, 2));
+    expect((await versions()).map(({ id }) => id)).toEqual(['builder', 'essentials_month']);
+    await expect(publishPlans(api, PLANS)).rejects.toMatchObject(refused);
+  });
 });

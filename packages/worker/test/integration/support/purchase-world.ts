@@ -58,7 +58,7 @@ export async function startPurchases(
     readonly providerTimeoutMs?: number;
   } = {},
 ) {
-  const { database, url } = await createTestDatabase();
+  const { database, url, openAs } = await createTestDatabase();
   const simulator = await startSimulator({
     host: '127.0.0.1',
     port: 0,
@@ -95,6 +95,7 @@ export async function startPurchases(
   const world = {
     database,
     url,
+    openAs,
     simulator,
     provider,
     /** For the one turn in which the payment provider does not answer one request. A busy machine answers the others. */
