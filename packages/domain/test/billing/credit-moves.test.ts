@@ -69,6 +69,23 @@ describe('credits are taken', () => {
     });
   });
 
+  test('in one order, also if the rows come in another', () => {
+    const grants = [
+      grant(1, { pool: 'goodwill' }),
+      grant(2, { expiresAtMs: 200 }),
+      grant(3, { expiresAtMs: 300 }),
+      grant(4, { expiresAtMs: 400 }),
+      grant(5),
+      grant(6),
+    ];
+    const expected = grants.map(({ grantId }) => move(grantId, 'available', 'used', 10));
+    for (let turn = 0; turn < grants.length; turn++) {
+      grants.push(...grants.splice(0, 1));
+      for (const rows of [grants, grants.toReversed()])
+        expect(take(rows, 60)).toEqual({ outcome: 'taken', moves: expected });
+    }
+  });
+
   test('not from an empty grant, one that has ended, or an allowance that the plan does not have', () => {
     const grants = [
       grant(1, { available: 0 }),
@@ -244,6 +261,14 @@ describe('a caller sees', () => {
     expect(pools.map(({ resetsAtMs, nextExpiry }) => ({ resetsAtMs, nextExpiry }))).toEqual(
       Array.from({ length: 3 }, () => ({ resetsAtMs: null, nextExpiry: null })),
     );
+  });
+
+  test('the earliest end of a pool, in any order of the rows', () => {
+    const ends = [300, 200, 400].map((expiresAtMs, index) => grant(index + 1, { expiresAtMs }));
+    for (const grants of [ends, ends.toReversed()])
+      expect(viewBalance(grants, NOW_MS, true).pools[2]).toMatchObject({
+        nextExpiry: { amount: 10, expiresAtMs: 200 },
+      });
   });
 
   test('no allowance, available or reserved, under a plan without one', () => {

@@ -101,3 +101,38 @@ test('a hold without an end is found when its time is over, and expired credits 
   expect(await listOverdueHolds(database, NOW_MS + 60_000, 10)).toEqual([]);
   expect(await listCreditDifferences(database)).toEqual([]);
 });
+
+test('a hold ends alone: of its account, and of another kind or account with its key, the holds go on', async () => {
+  const { rows } = await sql<{ accountId: number }>`
+    insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
+    database,
+  );
+  const own = account;
+  const holds = [
+    { of: own, key: 'job:1', amount: 1 },
+    { of: own, key: 'job:2', amount: 2 },
+    { of: { ...own, kind: 'llm' } as const, key: 'job:1', amount: 3 },
+    { of: { accountId: rows[0]!.accountId, kind: own.kind }, key: 'job:1', amount: 4 },
+  ];
+  const within = database.transaction();
+  for (const [index, { of, key, amount }] of holds.entries())
+    await within.execute(async (transaction) => {
+      const given = { pool: 'purchased', amount: 10, expiresAtMs: null, key: `g${index}` } as const;
+      await grantCredits(transaction, of, given, NOW_MS);
+      const hold = { amount, key, hasAllowance: true, expiresAtMs: NOW_MS + index };
+      expect(await holdCredits(transaction, of, hold, NOW_MS)).toEqual({ outcome: 'held' });
+    });
+  // The first to end first, and no more than were asked for.
+  expect(await listOverdueHolds(database, NOW_MS + 9, 2)).toEqual([
+    { ...own, holdKey: 'job:1' },
+    { ...own, holdKey: 'job:2' },
+  ]);
+  for (const { of, key, amount } of holds) {
+    const end = (captured: number) =>
+      within.execute((transaction) => endHold(transaction, of, key, captured, NOW_MS));
+    expect(await end(amount + 1)).toEqual({ outcome: 'too-much', held: amount });
+    expect(await end(amount)).toEqual({ outcome: 'ended' });
+    expect(await end(0)).toEqual({ outcome: 'repeated', captured: amount });
+  }
+  expect(await listCreditDifferences(database)).toEqual([]);
+});

@@ -1,6 +1,5 @@
 /** The payment provider's events, in any order, often and late. */
 import {
-  claimProviderEvents,
   clearProviderEvents,
   insertProviderEvent,
   type ProviderEvent,
@@ -235,7 +234,7 @@ test('an event that cannot be read does not keep those behind it from being work
     await sql`update vendor_events set next_at = ${new Date(nowMs)} where settled_at is null`.execute(
       world.database,
     );
-    await claimProviderEvents(world.database, nowMs, { firstMs: 5_000, mostMs: 300_000 }, 10);
+    expect(await settleProviderEvents({ ...world.deps, now: () => nowMs })).toBe(0);
     const { rows: waiting } = await sql<{ nextAt: Date }>`
       select next_at as "nextAt" from vendor_events where settled_at is null`.execute(
       world.database,
@@ -243,4 +242,15 @@ test('an event that cannot be read does not keep those behind it from being work
     waitsMs.push(waiting[0]!.nextAt.getTime() - nowMs);
   }
   expect(waitsMs).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+});
+
+test('all events that wait are settled in one call, however many there are', async () => {
+  const world = await startPurchases();
+  await sql`
+    insert into vendor_events (event_id, type, object_id, received_at, next_at)
+    select 'evt_' || n, 'plan.created', 'plan_' || n, now(), '2026-01-01' from generate_series(1, 101) n`.execute(
+    world.database,
+  );
+  expect(await world.settleEvents()).toBe(101);
+  expect(await world.settleEvents()).toBe(0);
 });

@@ -2,7 +2,8 @@
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { sql } from 'kysely';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { settleSubscription } from '../../../src/settlement/settle-subscription.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 let world: Subscriptions;
@@ -139,4 +140,67 @@ test('a change of a subscription before its purchase is written down is not lost
   });
   await world.settleEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+});
+
+describe('an event is applied only if', () => {
+  const set = (status: string) => {
+    const [subscription] = world.simulator.state.list('subscription');
+    world.simulator.state.save('subscription', { ...subscription!, status });
+    return subscription!.id;
+  };
+
+  test.each([
+    ['paused', 'canceled', { status: 'active', plan: 'canceled' }],
+    // Only the one or only the other of the two changes.
+    ['active', 'past_due', { status: 'past_due', plan: 'active' }],
+    ['canceled', 'active', { status: 'active', plan: 'active' }],
+  ])(
+    'the subscription stays as it was read: from %s to %s meanwhile, it is looked at again',
+    async (first, second, expected) => {
+      const id = set(first);
+      const provider = {
+        ...world.provider,
+        async findSubscription(customer: string) {
+          const read = await world.provider.findSubscription(customer);
+          set(second);
+          return read;
+        },
+      };
+      expect(await settleSubscription({ ...world.deps, provider }, id)).toBe(false);
+      expect(await settleSubscription(world.deps, id)).toBe(true);
+      expect(await standing()).toEqual(expected);
+    },
+  );
+
+  test.each(['readSubscription', 'findSubscription'] as const)(
+    'the payment provider answers (%s)',
+    async (call) => {
+      const id = set('paused');
+      let answers = 0;
+      const failing = (from: number) => ({
+        ...world.provider,
+        [call]: async (of: string) =>
+          answers++ < from
+            ? world.provider[call](of)
+            : ({ outcome: 'unknown', reason: 'no answer', isFinal: false } as const),
+      });
+      expect(await settleSubscription({ ...world.deps, provider: failing(0) }, id)).toBe(false);
+      expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+      if (call === 'readSubscription') return;
+      // After the write.
+      answers = 0;
+      expect(await settleSubscription({ ...world.deps, provider: failing(1) }, id)).toBe(false);
+      expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
+    },
+  );
+
+  test('the payment provider does not refuse the question, which it would refuse again', async () => {
+    const id = set('paused');
+    for (const call of ['readSubscription', 'findSubscription'] as const) {
+      const refuse = async () => ({ outcome: 'refused', code: 'gone' }) as const;
+      const provider = { ...world.provider, [call]: refuse };
+      expect(await settleSubscription({ ...world.deps, provider }, id)).toBe(true);
+    }
+    expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  });
 });
