@@ -4,13 +4,16 @@
  * row.
  *
  * Ours also claims each commit batch and each event id, finds the person, and takes and ends the job. All take turns in one
- * run and one database, on a durable Postgres (`fsync`, `synchronous_commit`).
+ * run and one database, on a durable Postgres (`fsync`, `synchronous_commit`). With `--webhooks 1,10`, rounds beside so
+ * many webhooks that take all events follow, on Redis. The webhooks are disabled, so deliveries are logged and none is sent.
  *
  * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
  * half as long again. Rounds in which the host of
  * a virtual machine took much CPU are run again (`host-steal.ts`).
  */
 import { parseArgs } from 'node:util';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { sql } from 'kysely';
 import {
   copyRowsPerSecond,
   countOf,
@@ -18,6 +21,7 @@ import {
   makeCopyTable,
   writeEventRows,
 } from './copy-floor.ts';
+import { endpointOf, replaceWebhooks } from './delivery-world.ts';
 import { calmestRounds, stolenShares } from './host-steal.ts';
 import { BACKENDS, startPausedWorkers, type Backend } from './paused-workers.ts';
 import { startGraphile } from './process-graphile.ts';
@@ -30,6 +34,9 @@ const PERSON_COUNT = 1_000;
 
 /** An event took the worker 14 µs in its first 30,000, 10.5 after 200,000 and 8.7 from 400,000 on (EPYC, 2026-11-25). */
 const WARM_UP_EVENTS = 400_000;
+
+/** No process listens there. */
+const RECEIVER_PORT = 9;
 
 /** Jobs of one round, fewer than our events: one takes ten times as long as an event takes us. */
 const GRAPHILE_JOBS = 5_000;
@@ -46,11 +53,13 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       rounds: { type: 'string', default: '5' },
       events: { type: 'string', default: '100000' },
       operations: { type: 'string', default: '1000' },
+      webhooks: { type: 'string' },
     },
   });
   const rounds = Number(values.rounds);
   const eventCount = Number(values.events);
   const operationCount = Number(values.operations);
+  const webhookCounts = values.webhooks?.split(',').map(Number) ?? [];
   const queued = (count: number) => ({
     count,
     personCount: PERSON_COUNT,
@@ -72,12 +81,31 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       return { eventsPerSecond: count / seconds, workerCpu };
     };
 
+    /** @returns events a second beside so many disabled webhooks that take them all. */
+    const runBeside = async (webhookCount: number): Promise<number> => {
+      const endpoints = Array.from({ length: webhookCount }, (_, place) =>
+        endpointOf(place, RECEIVER_PORT),
+      );
+      await replaceWebhooks(database, endpoints, 'own');
+      await sql`
+        update lanes set is_paused = true where environment_id = ${DEMO.environmentId}`.execute(
+        database,
+      );
+      const { eventsPerSecond } = await runOurs('redis', eventCount);
+      const logged = await countOf(database, 'delivery_log');
+      if (logged !== eventCount * webhookCount)
+        throw new Error(`${eventCount} events for ${webhookCount} webhooks, ${logged} deliveries`);
+      await replaceWebhooks(database, []);
+      return eventsPerSecond;
+    };
+
     // The people, and warm code on every side.
     for (const backend of BACKENDS) {
       await workers.warmUp(backend, (producer) => addEvents(producer, queued(WARM_UP_EVENTS)));
       await emptyEvents(database);
       await workers.warmUp(backend, (producer) => addEvents(producer, queued(eventCount)));
     }
+    for (const count of webhookCounts) await runBeside(count);
     const file = await writeEventRows(database);
     await copyRowsPerSecond(database, file);
     const runGraphile = await startGraphile(world, EVENT_DATA);
@@ -102,6 +130,12 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       copies.push(await copyAndShow());
       const postgres = await runAndShow('postgres');
       copies.push(await copyAndShow());
+      const beside: number[] = [];
+      for (const count of webhookCounts) {
+        const eventsPerSecond = await runBeside(count);
+        show(`redis beside ${count} webhooks ${Math.round(eventsPerSecond)} events/s`);
+        beside.push(eventsPerSecond);
+      }
       const graphile = await runGraphile(GRAPHILE_JOBS);
       show(`graphile-worker ${Math.round(graphile)} events/s`);
       const [before = NaN, between = NaN, after = NaN] = copies;
@@ -110,6 +144,7 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
         postgres,
         // On both sides of ours, so that a machine that becomes faster or slower does not decide.
         copy: { redis: (before + between) / 2, postgres: (between + after) / 2 },
+        beside,
         graphile,
       };
     });
@@ -124,6 +159,12 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
         'ours/copy, postgres backend': ratio('postgres'),
         'ours/graphile-worker': median(
           results.map(({ postgres, graphile }) => postgres.eventsPerSecond / graphile),
+        ),
+        ...Object.fromEntries(
+          webhookCounts.map((count, place) => [
+            `beside ${count} webhooks/none`,
+            median(results.map(({ redis, beside }) => (beside[place] ?? NaN) / redis.eventsPerSecond)),
+          ]),
         ),
       },
       rates: {
