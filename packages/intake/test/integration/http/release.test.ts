@@ -78,7 +78,7 @@ async function untilConsumed(): Promise<void> {
 }
 
 /** The long form, by hand: `CUT_RUNS=50 CUT_SEED=1`. */
-const RUN_COUNT = Number(process.env['CUT_RUNS'] ?? 2);
+const RUN_COUNT = Number(process.env['CUT_RUNS'] ?? 3);
 const SEED = Number(process.env['CUT_SEED'] ?? 37);
 
 test.each(TRANSPORTS)(
@@ -98,7 +98,10 @@ test.each(TRANSPORTS)(
         seed: SEED,
         numRuns: RUN_COUNT,
         endOnFailure: true,
-        examples: [[{ transport, sentShare: 1, waitMs: 100, isReset: false }]],
+        examples: [
+          [{ transport, sentShare: 1, waitMs: 100, isReset: false }],
+          [{ transport, sentShare: 0.5, waitMs: 20, isReset: true }],
+        ],
       },
     );
   },

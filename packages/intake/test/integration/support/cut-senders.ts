@@ -19,6 +19,7 @@ export interface Transport {
   readonly encoding?: 'gzip' | 'deflate';
   readonly authorization?: string;
   readonly isChunked?: boolean;
+  readonly isStrict?: boolean;
   readonly body: Buffer;
 }
 
@@ -71,10 +72,11 @@ export const TRANSPORTS: readonly Transport[] = [
     isChunked: true,
     body: Buffer.from(items(2_000)),
   },
-  // An answer of some megabytes, which the sender does not read.
+  // An answer of some megabytes, which the sender does not read. In permissive mode it is empty.
   {
     name: 'a batch with a large answer',
     path: '/v1/batch',
+    isStrict: true,
     body: Buffer.from(`{"batch":[${Array(20_000).fill('{"type":"track"}').join(',')}]}`),
   },
   { name: 'a batch that is too large', path: '/v1/batch', body: tooLarge },
@@ -143,12 +145,14 @@ export async function sendAndCut(
   port: number,
   { transport, sentShare, waitMs, isReset }: Cut,
 ): Promise<void> {
-  const { path, encoding, authorization = PIPELINES_AUTHORIZATION, isChunked, body } = transport;
+  const { path, encoding, isChunked, isStrict, body } = transport;
+  const { authorization = PIPELINES_AUTHORIZATION } = transport;
   const head = [
     `POST ${path} HTTP/1.1`,
     'Host: x',
     `Authorization: ${authorization}`,
     ...(encoding ? [`Content-Encoding: ${encoding}`] : []),
+    ...(isStrict ? ['X-Strict-Mode: 1'] : []),
     isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`,
   ];
   const request = Buffer.concat([
