@@ -141,6 +141,16 @@ const OTHER_TIMERS_MAX = 20;
 const timerCount = () =>
   process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
+/** Sockets that have just ended have buffers for a while. */
+async function leastHeldSizeBytes(): Promise<number> {
+  let least = Infinity;
+  for (let look = 0; look < 8; look++) {
+    least = Math.min(least, heldSizeBytes(intake));
+    await sleep(50);
+  }
+  return least;
+}
+
 /** An unfinished request: its answer has not come when its sender goes away. */
 const UNFINISHED: readonly Transport[] = [
   { name: 'a call', path: '/v1/track', body: Buffer.from(' '.repeat(200)) },
@@ -164,7 +174,7 @@ test.each(UNFINISHED)(
       await vi.waitFor(() => expect(intake.held()).toEqual(NOTHING), WAIT);
     };
     await cutMany(CUT_COUNT);
-    const before = { sizeBytes: heldSizeBytes(intake), timers: timerCount() };
+    const before = { sizeBytes: await leastHeldSizeBytes(), timers: timerCount() };
     await cutMany(CUT_COUNT);
     await vi.waitFor(() => {
       expect(timerCount() - before.timers).toBeLessThan(OTHER_TIMERS_MAX);
