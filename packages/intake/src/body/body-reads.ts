@@ -104,7 +104,7 @@ export class BodyReads {
 
   #allowanceMax(read: BodyRead): number {
     if (read.lastTurn < 0) return FIRST_ALLOWANCE;
-    // Each turn is short, so they share none of it.
+    // Each turn is short, so each connection has all of it.
     if (this.#areReceiveBuffersSmall) return ALLOWANCE_MAX;
     const sharingCount = read.isBusy ? this.#busyCount : this.#busyCount + 1;
     return Math.max(SHARED_ALLOWANCE_MAX, ALLOWANCE_MAX / sharingCount);
