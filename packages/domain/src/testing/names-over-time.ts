@@ -120,7 +120,7 @@ export function namesAt(state: NamesOverTime, atMs: number): readonly Name[] {
 }
 
 /**
- * True if the guarantee says what the late call does.
+ * True if the guarantee decides the effect of the late call.
  *
  * @param clocksApartMs - the difference of two clocks: a call of the time between them is about either owner.
  */
@@ -186,7 +186,7 @@ export function applyNamed(
   }
 }
 
-/** The person of a name, made if the call is in time and nobody has the name. */
+/** The person of a name. A call in time makes the person if the name is free. */
 function found(
   state: NamesOverTime,
   who: Name,
@@ -279,7 +279,7 @@ export const describe = (names: readonly Name[], labels: readonly string[]): str
     .toSorted()
     .join(' ')} did ${labels.toSorted().join(' ')}`;
 
-/** The operation of a call; undefined if nobody has the name of a person who is to be renamed. */
+/** The operation of a call; undefined for a change of a free name. */
 export function operationOf(
   state: NamesOverTime,
   call: NamedCall,

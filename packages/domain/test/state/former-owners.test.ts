@@ -1,7 +1,7 @@
 /**
- * A late call is about the person whose the name was when it was received.
+ * Late calls by names that their owners lost since.
  *
- * Since then that person gave the name up, or became part of another person.
+ * The owner gave the name up, or became part of another person.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Operation } from '../../src/operations/operation.ts';
@@ -152,7 +152,7 @@ it('a late suppression by a name that its owner gave up blocks the name too, if 
   expect(store.people).toHaveLength(1);
 });
 
-it('a call of after the merge by the number of the merged person is about nobody', () => {
+it('a call of after the merge by the number of the merged person has no effect', () => {
   store.apply(identify('id:s'), identify('id:p'));
   const number = svcId(numberOf('id:s'));
   store.apply(at(merge('id:p', 'id:s'), 100));

@@ -1,7 +1,7 @@
 /**
- * Late calls are about the owners of their names at the time of receipt, judged by a model.
+ * Random late calls, judged by a model of names over time.
  *
- * Between, the owners give names up, take them again, become part of each other, and are deleted.
+ * A late call is about the owner of its name at its receipt. Since then, the owners give names up, take them again, become part of each other, and are deleted.
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

@@ -51,7 +51,7 @@ const FORM = /^(?:(\d+)(?: (blocked|heir))?|(nobody|free))(?: \d+(?: ([0-9a-z]+)
 /** Of ends at one time, the order in which they count. */
 const ORDER = ['person', 'heir', 'blocked', 'nobody', 'free'] as const;
 
-/** The ends in their order: by places; one without a place stands before the first that is later. */
+/** The ends by their places. An end without a place stands before the first later one. */
 export function readEnds(owners: Readonly<Record<string, number>> | null): readonly NameEnd[] {
   const ends: NameEnd[] = [];
   const others: NameEnd[] = [];
