@@ -1,7 +1,8 @@
 /**
  * Random late calls, judged by a model of names over time.
  *
- * A late call is about the owner of its name at its receipt. Since then, the owners give names up, take them again, become part of each other, and are deleted.
+ * A late call is about the owner of its name at its receipt. Since then, owners give names up and take them again. They
+ * become part of each other, and are deleted.
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
