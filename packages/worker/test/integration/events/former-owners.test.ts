@@ -187,7 +187,8 @@ test(
         expect(await peopleOf(workspace)).toEqual(peopleIn(state));
       }
     });
-    await fc.assert(property, { numRuns: RUNS, seed: SEED });
+    // A failure is not made smaller: each try costs many transactions.
+    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: true });
   },
   TEST_TIMEOUT_MS,
 );
