@@ -40,14 +40,16 @@ export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal(
 export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
 export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
 
-export const poolShape = z.object({
-  pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
-  granted: z.int(),
-  used: z.int(),
-  remaining: z.int(),
-  resets_at: z.string().nullable(),
-  next_expiry: z.object({ amount: z.int(), expires_at: z.string() }).nullable(),
-});
+export const poolShape = z
+  .object({
+    pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
+    granted: z.int(),
+    used: z.int(),
+    remaining: z.int(),
+    resets_at: z.string().nullable(),
+    next_expiry: z.object({ amount: z.int(), expires_at: z.string() }).nullable(),
+  })
+  .meta({ id: 'CreditPool' });
 
 export const creditBalanceShape = z
   .object({
@@ -92,19 +94,21 @@ export function balanceToWire(
   };
 }
 
-const refundedShape = z.object({
-  cause: z.enum(['refund', 'dispute']).meta({
-    description: '`dispute`: the bank has decided for its customer.',
-  }),
-  amount: moneyShape,
-  whole: z.boolean().meta({
-    description: 'All that was charged; only then the credits were taken back.',
-  }),
-  credits_taken: z.int().meta({
-    description: 'Unspent credits that were taken back; spent credits stay spent.',
-  }),
-  refunded_at: z.string(),
-});
+const refundedShape = z
+  .object({
+    cause: z.enum(['refund', 'dispute']).meta({
+      description: '`dispute`: the bank has decided for its customer.',
+    }),
+    amount: moneyShape,
+    whole: z.boolean().meta({
+      description: 'All that was charged; only then the credits were taken back.',
+    }),
+    credits_taken: z.int().meta({
+      description: 'Unspent credits that were taken back; spent credits stay spent.',
+    }),
+    refunded_at: z.string(),
+  })
+  .meta({ id: 'Refund' });
 
 export const workflowShape = z
   .object({

@@ -58,6 +58,7 @@ export const paymentMethodShape = z
     billing_details: z.object({ name: z.string().nullable(), address: addressShape.nullable() }),
     created_at: z.string(),
   })
+  .meta({ id: 'PaymentMethod' })
   .nullable();
 
 export function registerPaymentMethods(

@@ -48,6 +48,7 @@ export const credentialFields = {
       scope: text(SCOPE_LENGTH_MAX).min(1).nullish(),
       audience: text(SCOPE_LENGTH_MAX).min(1).nullish(),
     })
+    .meta({ id: 'OAuth2' })
     .nullable()
     .meta({
       description:
@@ -61,11 +62,13 @@ export const newCredentialFields = {
   oauth2: credentialFields.oauth2.default(null),
 };
 
-const shownCertificate = z.object({
-  subject: z.string(),
-  fingerprint_sha256: z.string(),
-  expires_at: z.int(),
-});
+const shownCertificate = z
+  .object({
+    subject: z.string(),
+    fingerprint_sha256: z.string(),
+    expires_at: z.int(),
+  })
+  .meta({ id: 'Certificate' });
 
 /** Of a webhook as it stands. */
 export const shownCredentials = {
@@ -80,6 +83,7 @@ export const shownCredentials = {
       scope: z.string().nullable(),
       audience: z.string().nullable(),
     })
+    .meta({ id: 'ShownOAuth2' })
     .nullable(),
 };
 

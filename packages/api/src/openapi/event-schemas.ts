@@ -23,12 +23,18 @@ import {
   type SelectableEventType,
 } from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
-import { INCOMING_SCHEMAS } from './incoming-schemas.ts';
+import { INCOMING_SCHEMAS, TRACKED_DATA } from './incoming-schemas.ts';
 
 const identifiers = z.looseObject({
   id: z.string().nullable(),
   email: z.string().nullable(),
   svc_id: z.string().optional(),
+});
+
+const eventBody = z.looseObject({
+  event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
+  timestamp: z.int().meta({ description: 'Unix seconds.' }),
+  test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
 });
 
 /** Recipient and sender of a message (§4.3). */
@@ -254,8 +260,9 @@ function incomingBodyOf(type: IncomingEventType) {
   return bodyOf(z.literal(type), type, data, metric);
 }
 
-const ULID_IN_BODY = 'A ULID, the same in every attempt and resend.';
-const ID_OF_EVENT = 'The id of the event, the same in every attempt and resend.';
+const ID_OF_EVENT = z
+  .string()
+  .meta({ description: 'The id of the event, the same in every attempt and resend.' });
 
 function bodyOf(
   objectType: z.ZodType<string>,
@@ -263,16 +270,25 @@ function bodyOf(
   data: z.ZodObject,
   metric: z.ZodType<string> = z.literal(metricOf(type)),
 ) {
-  const isIncoming = isIncomingEventType(type);
+  const { event_id: ulid, ...times } = eventBody.shape;
   return z.looseObject({
-    event_id: z.string().meta({ description: isIncoming ? ID_OF_EVENT : ULID_IN_BODY }),
+    event_id: isIncomingEventType(type) ? ID_OF_EVENT : ulid,
     object_type: objectType,
     metric,
-    timestamp: z.int().meta({ description: 'Unix seconds.' }),
-    test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
+    ...times,
     data,
   });
 }
+
+/** Parts that many types have in common, by their names in the description. A part may contain the ones before it. */
+export const COMMON_PARTS: Readonly<Record<string, z.ZodObject>> = {
+  EventIdentifiers: identifiers,
+  CustomerData: customerData,
+  Device: device,
+  MessageData: messageData,
+  TrackedData: TRACKED_DATA,
+  EventBody: eventBody,
+};
 
 /** The body of a delivery, by event type. */
 export const EVENT_SCHEMAS: ReadonlyMap<SelectableEventType, ReturnType<typeof schemaOf>> = new Map(

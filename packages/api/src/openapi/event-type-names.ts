@@ -3,15 +3,14 @@
  *
  * Written out at each field, they would be a twentieth of the client's types. The fields check the names themselves.
  */
-import {
-  LISTABLE_EVENT_TYPES,
-  SELECTABLE_EVENT_TYPES,
-} from '@sluice/domain/delivery/reporting-event';
+import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
+
+/** A webhook that lists it gets every type. */
+const EVERY_TYPE = '*';
 
 export const EVENT_TYPE_NAMES = {
   ListableEventType: {
-    type: 'string',
-    enum: [...LISTABLE_EVENT_TYPES],
+    anyOf: [{ $ref: '#/components/schemas/SelectableEventType' }, { const: EVERY_TYPE }],
     description: 'An event type, or `*` for all of them.',
   },
   SelectableEventType: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] },

@@ -29,7 +29,7 @@ const objectName = {
   svc_object_id: z.string().optional(),
 };
 
-const tracked = z.looseObject({
+export const TRACKED_DATA = z.looseObject({
   ...whose,
   name: z.string(),
   properties: anyObject.meta({ description: 'As sent.' }),
@@ -52,7 +52,7 @@ interface IncomingSchema {
 
 const trackedSchema = (name: string, properties: object): IncomingSchema => ({
   metrics: undefined,
-  data: tracked,
+  data: TRACKED_DATA,
   sampleMetric: name,
   sample: { ...WHO, name, properties },
 });

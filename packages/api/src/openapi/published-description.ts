@@ -52,7 +52,7 @@ const KEY_PARAMETER = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'The same call with the same key is made once.',
+  description: 'One key, one effect.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
 };
 

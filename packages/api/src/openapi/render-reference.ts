@@ -11,6 +11,7 @@ import {
   type ApiDocument,
   type ApiOperation,
 } from './reference-page.ts';
+import { withSharedBodies } from './shared-bodies.ts';
 import { withSharedResponses } from './shared-responses.ts';
 import { staticFile, type StaticFile } from '../serving/static-file.ts';
 
@@ -27,7 +28,7 @@ export function renderReference(swagger: ApiDocument): RenderedReference {
     ...withIntake(asPublished(withoutUnused(swagger))),
     webhooks: describeEvents(),
   };
-  const documentText = JSON.stringify(withSharedResponses(document));
+  const documentText = JSON.stringify(withSharedResponses(withSharedBodies(document)));
   return {
     document: compressed('application/json; charset=utf-8', documentText),
     page: compressed('text/html; charset=utf-8', renderReferencePage(document)),
@@ -68,7 +69,7 @@ function describeEvents(): ApiDocument['paths'] {
         content: { 'application/json': { schema: described } },
       };
       const summary = `A delivery of ${type}`;
-      const description = `Posted to the endpoint of a reporting webhook that lists \`${type}\`, signed with the secret of the webhook.`;
+      const description = `Signed with the secret of a reporting webhook that lists \`${type}\`.`;
       const operationId = `receive${type.replaceAll(/(?:^|_)(\w)/g, (_match, first: string) => first.toUpperCase())}`;
       const post = {
         operationId,

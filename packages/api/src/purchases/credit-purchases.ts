@@ -129,13 +129,15 @@ export const startedPayment = {
 };
 
 /** Answer to the start of a purchase by invoice. */
-export const invoicedStarted = z.object({
-  run_id: z.string(),
-  status: z.enum(['pending', 'granted']).meta({ description: GRANTED_AT_ONCE }),
-  // Only if the amount to pay is 0.
-  payment: z.null().optional(),
-  client_secret: z.null().optional(),
-});
+export const invoicedStarted = z
+  .object({
+    run_id: z.string(),
+    status: z.enum(['pending', 'granted']).meta({ description: GRANTED_AT_ONCE }),
+    // Only if the amount to pay is 0.
+    payment: z.null().optional(),
+    client_secret: z.null().optional(),
+  })
+  .meta({ id: 'InvoicedPurchase' });
 
 export const invoicedStartedToWire = (
   workflow: PurchaseWorkflow,
@@ -145,12 +147,14 @@ export const invoicedStartedToWire = (
     : { run_id: workflow.runId, status: 'pending' };
 
 /** Answer to a request for an invoice to pay. */
-export const cardPurchase = z.object({
-  status: z.enum(['open', 'granted']).meta({ description: GRANTED_AT_ONCE }),
-  ...startedPayment,
-  invoice_id: z.string().nullable(),
-  amount: moneyShape.meta({ description: 'The amount still due.' }),
-});
+export const cardPurchase = z
+  .object({
+    status: z.enum(['open', 'granted']).meta({ description: GRANTED_AT_ONCE }),
+    ...startedPayment,
+    invoice_id: z.string().nullable(),
+    amount: moneyShape.meta({ description: 'The amount still due.' }),
+  })
+  .meta({ id: 'CardPurchase' });
 
 interface CardPayment {
   /** As it was at last. */

@@ -13,16 +13,14 @@ import {
 } from '@sluice/database/replays/lane-actions';
 import { findDisabling, findLaneState } from '@sluice/database/delivery/lane-states';
 import { findWebhook } from '@sluice/database/webhooks/webhooks';
-import {
-  isSelectableEventType,
-  SELECTABLE_EVENT_TYPES,
-} from '@sluice/domain/delivery/reporting-event';
+import { isSelectableEventType } from '@sluice/domain/delivery/reporting-event';
 import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, agentOf, portalOf } from '../auth/authenticate.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { sampleBody } from '../openapi/event-schemas.ts';
+import { SELECTABLE_EVENT_TYPE } from '../openapi/event-type-names.ts';
 import { idInPath, sequenceInPath, text } from '../http/fields.ts';
 import { laneState, toWire, withoutStaff } from './lane-state-view.ts';
 import { notFound } from '../http/problem.ts';
@@ -243,10 +241,12 @@ export function registerLaneOperations(
           .object({
             event_type: z
               .string()
-              .refine(isSelectableEventType, { error: 'must be an event type' })
-              .meta({ enum: [...SELECTABLE_EVENT_TYPES] }),
+              .refine(isSelectableEventType, { error: 'must be an event type' }),
           })
-          .meta({ requestExamples: [{ event_type: 'email_bounced' }] }),
+          .meta({
+            properties: { event_type: SELECTABLE_EVENT_TYPE },
+            requestExamples: [{ event_type: 'email_bounced' }],
+          }),
         response: {
           200: logged,
           ...bodyFailures,

@@ -42,26 +42,30 @@ const EVENT_TYPE_LENGTH_MAX = 100;
 const SCAN_COUNT_MAX = 10_000;
 
 /** As every list of attempts shows one. */
-export const attempt = z.object({
-  attempt: z.int().meta({ description: 'From 1.' }),
-  started_at: z.int().meta({ description: 'Unix seconds: the `x-svc-timestamp` of this attempt.' }),
-  duration_ms: z.int(),
-  outcome: z
-    .enum(['delivered', 'retrying', 'abandoned'])
-    .meta({ description: 'The state of the delivery after the attempt.' }),
-  status: z.int().nullable().meta({ description: 'Null: no answer came.' }),
-  failure: z
-    .string()
-    .nullable()
-    .meta({ description: 'The class of the failure; null if it was delivered.' }),
-  failure_message: z.string().nullable(),
-  response_head: z.string().nullable().meta({
-    description: 'Status line and headers. `••••` stands for a secret of the webhook.',
-  }),
-  response_body: z.string().nullable().meta({
-    description: 'Its first 16 KB. `••••` stands for a secret of the webhook.',
-  }),
-});
+export const attempt = z
+  .object({
+    attempt: z.int().meta({ description: 'From 1.' }),
+    started_at: z
+      .int()
+      .meta({ description: 'Unix seconds: the `x-svc-timestamp` of this attempt.' }),
+    duration_ms: z.int(),
+    outcome: z
+      .enum(['delivered', 'retrying', 'abandoned'])
+      .meta({ description: 'The state of the delivery after the attempt.' }),
+    status: z.int().nullable().meta({ description: 'Null: no answer came.' }),
+    failure: z
+      .string()
+      .nullable()
+      .meta({ description: 'The class of the failure; null if it was delivered.' }),
+    failure_message: z.string().nullable(),
+    response_head: z.string().nullable().meta({
+      description: 'Status line and headers. `••••` stands for a secret of the webhook.',
+    }),
+    response_body: z.string().nullable().meta({
+      description: 'Its first 16 KB. `••••` stands for a secret of the webhook.',
+    }),
+  })
+  .meta({ id: 'Attempt', description: 'One request of a delivery, and its answer.' });
 
 const state = z.enum(['pending', 'retrying', 'delivered', 'abandoned']);
 

@@ -158,11 +158,13 @@ export const shownOptions = {
   }),
   attribute_filters: z
     .array(
-      z.object({
-        field: z.string(),
-        operator: z.enum(FILTER_OPERATORS),
-        values: z.array(z.string()).optional(),
-      }),
+      z
+        .object({
+          field: z.string(),
+          operator: z.enum(FILTER_OPERATORS),
+          values: z.array(z.string()).optional(),
+        })
+        .meta({ id: 'ShownAttributeFilter' }),
     )
     .nullable(),
   ...shownCredentials,

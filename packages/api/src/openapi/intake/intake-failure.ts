@@ -1,9 +1,8 @@
 /**
  * The body of a failure of intake. It is like the API's (`domain/src/values/problem.ts`), but with other codes and
- * without an id of the request: intake gives requests no ids. It stands in each answer and is no component, since the
- * types of the client have one type for all failures.
+ * without an id of the request: intake gives requests no ids.
  */
-import { type JsonSchema, object } from './json-schema.ts';
+import { type JsonSchema, object, reference } from './json-schema.ts';
 
 const TEXT: JsonSchema = { type: 'string' };
 
@@ -20,7 +19,7 @@ const DETAIL = object(
   ['field', 'reason', 'message', 'detail', 'status'],
 );
 
-export const INTAKE_FAILURE = object(
+const FAILURE = object(
   {
     type: { type: 'string', description: '`urn:sluice:error:` and the code.' },
     title: TEXT,
@@ -42,3 +41,6 @@ export const INTAKE_FAILURE = object(
   },
   ['type', 'title', 'status', 'detail', 'code', 'message', 'errors', 'meta'],
 );
+
+export const INTAKE_FAILURE_SCHEMAS = { IntakeProblem: FAILURE };
+export const INTAKE_FAILURE = reference('IntakeProblem');

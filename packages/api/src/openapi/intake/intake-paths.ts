@@ -9,7 +9,7 @@ import {
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/operations/limits';
 import { type IntakeCall, kilobytes } from './intake-call.ts';
-import { INTAKE_FAILURE } from './intake-failure.ts';
+import { INTAKE_FAILURE, INTAKE_FAILURE_SCHEMAS } from './intake-failure.ts';
 import { object, reference } from './json-schema.ts';
 import { PIPELINES_CALLS } from './pipelines-calls.ts';
 import { PIPELINES_SCHEMAS } from './pipelines-schemas.ts';
@@ -21,6 +21,7 @@ export const INTAKE_SCHEMAS: Readonly<Record<string, object>> = {
   ...PIPELINES_SCHEMAS,
   ...TRACK_SCHEMAS,
   ...PUBLISH_SCHEMAS,
+  ...INTAKE_FAILURE_SCHEMAS,
 };
 
 /** Each operation names it, for the API serves `/v1/stream` as well. */
@@ -149,7 +150,8 @@ const STREAM = {
     STRICT,
   ],
   requestBody: {
-    required: true,
+    // A stream may have no line.
+    required: false,
     content: {
       'application/x-ndjson': {
         schema: { type: 'string' },

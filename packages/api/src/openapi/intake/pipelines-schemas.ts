@@ -144,6 +144,7 @@ const CALLS = {
     conditions: COMMANDS,
   },
   page: { own: VIEW, required: [], isEvent: true, about: SOMEBODY },
+  // The same: `PIPELINES_SCHEMAS` refers to it.
   screen: { own: VIEW, required: [], isEvent: true, about: SOMEBODY },
   group: {
     own: { groupId: notBlank(identifier('The object.')), traits: TRAITS_OF_OBJECT },
@@ -187,6 +188,7 @@ const TYPES = Object.keys(CALLS) as (keyof typeof CALLS)[];
 
 export const PIPELINES_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ...Object.fromEntries(TYPES.map((type) => [nameOf(type), schemaOf(type)])),
+  PipelinesScreen: reference('PipelinesPage'),
   PipelinesItem: {
     description: 'A call with its `type`.',
     oneOf: TYPES.map(itemOf),

@@ -95,8 +95,14 @@ describe('/openapi.json', () => {
       properties: Record<string, unknown>;
       required: string[];
     };
-    const { ListableEventType: listable } = document.components.schemas;
-    expect(listable?.['enum']).toEqual(LISTABLE_EVENT_TYPES);
+    const { ListableEventType: listable, SelectableEventType: selectable } =
+      document.components.schemas;
+    const all = { const: '*' };
+    expect(listable?.['anyOf']).toEqual([
+      { $ref: '#/components/schemas/SelectableEventType' },
+      all,
+    ]);
+    expect(selectable?.['enum']).toEqual(LISTABLE_EVENT_TYPES.filter((type) => type !== '*'));
     expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
