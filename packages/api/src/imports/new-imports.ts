@@ -55,6 +55,10 @@ export interface ImportEffects {
 }
 
 declare module 'fastify' {
+  interface FastifySchema {
+    /** For the description: the fields of the body as `multipart/form-data`, which the route reads itself. */
+    'x-sluice-form'?: z.ZodType;
+  }
   interface FastifyRequest {
     /** The import whose file came with this request, until the call has taken it. */
     upload: ImportRow | null;
@@ -111,6 +115,17 @@ const newImport = z
       },
     ],
   });
+
+/** Described, not checked: `receiveUpload` reads the parts one by one. */
+const newImportForm = fields
+  .extend({
+    file: z.unknown().meta({
+      type: 'string',
+      format: 'binary',
+      description: 'The CSV, as the last part and with a filename.',
+    }),
+  })
+  .meta({ id: 'NewImportForm', description: 'The fields of a new import, then its file.' });
 
 const TOO_MANY: Problem = {
   code: 'limit_reached',
@@ -191,6 +206,7 @@ export function registerNewImports(parent: ApiServer, effects: ImportEffects): v
           summary: 'Import events from a CSV file',
           description: `In UTF-8, in UTF-16, or in the declared \`encoding\`; cells are separated by commas, semicolons, tabs or |. The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`. If the files of all workspaces fill the storage: 503.`,
           body: newImport,
+          'x-sluice-form': newImportForm,
           response: {
             200: oneImport,
             ...badRequest,

@@ -31,6 +31,9 @@ const DESCRIPTION =
 /** Of an operation: the lowest role of a user or a token that may call it. */
 const ROLE = 'x-sluice-role';
 
+/** Of an operation: its body as `multipart/form-data`, beside the one of JSON. */
+const FORM = 'x-sluice-form';
+
 /** In the order in which readers meet them. */
 const TAGS = [
   ...INTAKE_TAGS,
@@ -64,8 +67,8 @@ const TAGS = [
   { name: 'deliveries', description: 'The requests that a reporting webhook receives.' },
 ];
 
-/** The plugin describes no field of a route that begins with `x-`, so the role of each operation is added to its result. */
-function transformsWithRoles() {
+/** The plugin describes no field of a route that begins with `x-`, so the role and the form of each operation are added here. */
+function transforms() {
   const transform = createJsonSchemaTransform({});
   const transformObject = createJsonSchemaTransformObject({});
   const roles = new Map<string, unknown>();
@@ -74,7 +77,15 @@ function transformsWithRoles() {
       const path = given.url.replaceAll(/:(\w+)/g, '{$1}');
       for (const method of [given.route.method].flat())
         roles.set(`${method} ${path}`, given.schema[ROLE]);
-      return transform(given);
+      const described = transform(given);
+      const form = given.schema[FORM];
+      if (form === undefined) return described;
+      const { body } = transform({ ...given, schema: { body: form } }).schema;
+      const content = {
+        'application/json': { schema: described.schema.body },
+        'multipart/form-data': { schema: body },
+      };
+      return { ...described, schema: { ...described.schema, body: { content } } };
     },
     transformObject: (given: Parameters<typeof transformObject>[0]) => {
       const document = transformObject(given);
@@ -116,7 +127,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
       },
       security: [{ app_key: [] }],
     },
-    ...transformsWithRoles(),
+    ...transforms(),
   });
 }
 

@@ -156,7 +156,6 @@ function renderOperation(
 ): string {
   const parameters = operation.parameters ?? [];
   const content = operation.requestBody?.content;
-  const body = firstSchema(content);
   return [
     `<h2 id="${anchor(method, path)}"><b>${method}</b> <code>${escape(path)}</code></h2>`,
     `<p>${prose(operation.summary)}</p>`,
@@ -173,7 +172,7 @@ function renderOperation(
             describe(parameter.schema, parameter.required === true, parameter.description),
           ]),
         ),
-    body ? `<h3>Body</h3>${renderSchema(body)}${renderExamples(body, content, schemas)}` : '',
+    renderBody(content, schemas),
     `<h3>Answers</h3>`,
     table(
       ['status', 'body', 'meaning'],
@@ -186,6 +185,25 @@ function renderOperation(
       const schema = firstSchema(response.content);
       return schema?.properties ? `<h3>${status}</h3>${renderSchema(schema)}` : '';
     }),
+  ].join('');
+}
+
+/** Its other types have schemas with names. */
+function renderBody(
+  content: Content | undefined,
+  schemas: Readonly<Record<string, Schema>>,
+): string {
+  const body = firstSchema(content);
+  if (!body) return '';
+  const others = Object.entries(content ?? {})
+    .slice(1)
+    .map(
+      ([type, { schema = {} }]) => `<p>Or <code>${escape(type)}</code>: ${typeName(schema)}</p>`,
+    );
+  return [
+    `<h3>Body</h3>${renderSchema(body)}`,
+    ...others,
+    renderExamples(body, content, schemas),
   ].join('');
 }
 

@@ -1,7 +1,7 @@
 /** `sluice imports …`, and `sluice import FILE`: a CSV of events into the workspace, watched until every row was read. */
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { openAsBlob } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
@@ -21,6 +21,8 @@ interface ImportContext {
     readonly setInterrupted: () => void;
   };
 }
+
+type ImportForm = components['schemas']['NewImportFormInput'];
 
 type Import = Pick<
   components['schemas']['Import'],
@@ -91,12 +93,12 @@ function addSending(command: Command, context: ImportContext): void {
     )
     .action(async (file: string, options: SendingOptions) => {
       const output = terminal();
-      const fields = {
+      const begun = await sendFile(api(), output, {
         name: options.name ?? basename(file),
         type: 'event',
         identifier: options.identifier,
-      };
-      const begun = await sendFile(api(), output, file, fields);
+        file: await openFile(file),
+      });
       if (!options.watch) {
         output.progressDone();
         writeFields(output, { import: begun });
@@ -116,57 +118,61 @@ async function watchToEnd(id: number, { api, terminal, deps }: ImportContext): P
 }
 
 interface SendingOptions {
-  readonly identifier: string;
+  readonly identifier: ImportForm['identifier'];
   readonly name?: string;
   readonly watch: boolean;
 }
 
-/** @throws AppError COMMAND_FAILED if the file cannot be read, or the API does not take it. */
-async function sendFile(
-  api: ApiClient,
-  output: Terminal,
-  file: string,
-  fields: Readonly<Record<string, string>>,
-): Promise<Import> {
-  const size = await stat(file).then(
-    ({ size: bytes }) => bytes,
-    (cause: unknown) => {
-      throw new AppError(
-        'COMMAND_FAILED',
-        `${file} cannot be read (${reasonOf(cause)}); name a file that you may read`,
-        { cause },
-      );
-    },
-  );
-  const boundary = `sluice-${randomUUID()}`;
-  const part = (head: string): string => `--${boundary}\r\n${FORM_DATA}; ${head}`;
-  async function* form(): AsyncGenerator<Uint8Array> {
-    // The API wants the fields before the file.
-    for (const [name, value] of Object.entries(fields))
-      yield Buffer.from(`${part(`name="${name}"`)}\r\n\r\n${value}\r\n`);
-    yield Buffer.from(
-      `${part('name="file"; filename="events.csv"')}\r\nContent-Type: text/csv\r\n\r\n`,
+/** Its bytes stay on the disk until they are sent. @throws AppError COMMAND_FAILED if it cannot be read. */
+async function openFile(file: string): Promise<Blob> {
+  try {
+    await access(file, constants.R_OK);
+    return await openAsBlob(file);
+  } catch (cause) {
+    throw new AppError(
+      'COMMAND_FAILED',
+      `${file} cannot be read (${reasonOf(cause)}); name a file that you may read`,
+      { cause },
     );
-    let done = 0;
-    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
-      yield chunk;
-      done += chunk.length;
-      const counted = { progress: 'sending the file', unit: 'bytes', done, all: size };
-      output.progress(`sending the file: ${Math.floor((100 * done) / size)} %`, counted);
-    }
-    yield Buffer.from(`\r\n--${boundary}--\r\n`);
   }
+}
+
+/** @throws AppError COMMAND_FAILED if the API does not take it. */
+async function sendFile(api: ApiClient, output: Terminal, form: ImportForm): Promise<Import> {
+  const boundary = `sluice-${randomUUID()}`;
   const { import: begun } = await resultOf(
     api.POST('/v1/imports', {
       headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
-      // The types have the body of JSON. The file is streamed from the disk, so it goes as it is.
-      body: ReadableStream.from(form()) as never,
-      bodySerializer: (stream) => stream,
+      body: form,
+      // Not a `FormData`: `fetch` reports no progress of it.
+      bodySerializer: () => ReadableStream.from(partsOf(form, boundary, output)),
       // Node's `fetch` asks for it if a body is a stream.
       duplex: 'half',
     }),
   );
   return begun;
+}
+
+/** The fields, then the file, as the API reads them. */
+async function* partsOf(
+  { file, ...fields }: ImportForm,
+  boundary: string,
+  output: Terminal,
+): AsyncGenerator<Uint8Array> {
+  const part = (head: string): string => `--${boundary}\r\n${FORM_DATA}; ${head}`;
+  for (const [name, value] of Object.entries(fields))
+    yield Buffer.from(`${part(`name="${name}"`)}\r\n\r\n${value}\r\n`);
+  yield Buffer.from(
+    `${part('name="file"; filename="events.csv"')}\r\nContent-Type: text/csv\r\n\r\n`,
+  );
+  let done = 0;
+  for await (const chunk of file.stream()) {
+    yield chunk;
+    done += chunk.length;
+    const counted = { progress: 'sending the file', unit: 'bytes', done, all: file.size };
+    output.progress(`sending the file: ${Math.floor((100 * done) / file.size)} %`, counted);
+  }
+  yield Buffer.from(`\r\n--${boundary}--\r\n`);
 }
 
 /** @returns the import at its end, or as it was when the signal came. */

@@ -77,5 +77,13 @@ export type BodyOf<M extends Method, Path extends PathOf<M>> =
     ? Written<Body>
     : never;
 
+/** The fields of a body as `multipart/form-data`. */
+export type FormOf<Path extends PathOf<'post'>> =
+  Operation<'post', Path> extends {
+    requestBody: { content: { 'multipart/form-data': infer Fields } };
+  }
+    ? Fields
+    : never;
+
 /** An object of the API by its name in the description. */
 export type Described<Name extends keyof components['schemas']> = components['schemas'][Name];

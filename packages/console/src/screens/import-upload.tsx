@@ -1,6 +1,6 @@
 /** A file that is sent: its first line is checked before, and how much of it is sent is shown meanwhile. */
 import { type FormEvent, useState } from 'react';
-import type { BodyOf } from '../client/operations.ts';
+import type { FormOf } from '../client/operations.ts';
 import { upload } from '../client/upload.ts';
 import { useSession } from '../client/session.ts';
 import { Refusal } from '../forms/form-end.tsx';
@@ -8,6 +8,7 @@ import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { columnsOf } from '../sentences/csv-head.ts';
 import { formText } from '../forms/form-text.ts';
+import { choiceOf } from '../routing/location.ts';
 
 const HEAD_SIZE_BYTES = 16_384;
 const NEEDED = ['_svc_name', '_svc_customer_id'];
@@ -26,16 +27,16 @@ export function ImportUpload({ onUploaded }: { readonly onUploaded: () => void }
     event.preventDefault();
     if (!file) return;
     const form = event.currentTarget;
-    // A file stands in place of its address.
-    const fields: Omit<BodyOf<'post', '/v1/imports'>['import'], 'data_file_url'> = {
+    const fields: FormOf<'/v1/imports'> = {
       name: formText(form, 'name') || file.name,
       type: 'event',
-      identifier: formText(form, 'identifier') as 'id' | 'email',
+      identifier: choiceOf(['id', 'email'], formText(form, 'identifier')) ?? 'id',
       data_to_process: 'all',
+      // The API reads the fields before it.
+      file,
     };
     const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.set(name, String(value));
-    body.set('file', file);
+    for (const [name, value] of Object.entries(fields)) body.set(name, value);
     void run(async () => {
       try {
         await upload('/v1/imports', { body, workspaceId, onProgress: setSentShare });

@@ -40,7 +40,10 @@ describe('/docs', () => {
     // Of intake, whose examples stand beside the schemas of the bodies.
     expect(section('post-v1-identify')).toContain('&quot;userId&quot;: &quot;ada&quot;');
     expect(section('post-v1-stream')).toContain('{&quot;type&quot;:&quot;track&quot;');
-    expect(section('schema-ListableEventType')).toContain('one of <code>customer_');
+    expect(section('schema-SelectableEventType')).toContain('one of <code>customer_');
+    expect(section('post-v1-imports')).toContain(
+      'Or <code>multipart/form-data</code>: <a href="#schema-NewImportFormInput">',
+    );
     // A body that may be left out.
     expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
   });
