@@ -44,7 +44,7 @@ export interface TrackOptions extends IntakeOptions {
   readonly apiKey: string;
 }
 
-/** A client of the API. Each POST and PUT that changes something has an `Idempotency-Key`, so a call that is sent again takes effect once. */
+/** A client of the API. Each POST and PUT that changes something has an `Idempotency-Key`, so a call that is sent again takes effect once. A dry run changes nothing. */
 export function createApiClient(options: ApiClientOptions): ApiClient;
 
 /** A client of intake: of the Pipelines API with a write key, of the Track API with a site id and its key. */

@@ -16,9 +16,9 @@ export function createApiClient({ url, token, fetch }) {
     ...(token !== undefined && { headers: { Authorization: `Bearer ${token}` } }),
   });
   client.use({
-    onRequest({ request, schemaPath }) {
+    async onRequest({ request, schemaPath }) {
       const isWrite = WRITES.has(request.method) && !READS.has(schemaPath);
-      if (isWrite && !request.headers.has('Idempotency-Key'))
+      if (isWrite && !request.headers.has('Idempotency-Key') && !(await isDryRun(request)))
         request.headers.set('Idempotency-Key', newKey());
       return request;
     },
@@ -74,6 +74,20 @@ export async function resultOf(call) {
     response,
     isProblem ? /** @type {import('../client.js').Problem} */ (error) : undefined,
   );
+}
+
+/**
+ * A call that only counts: with a key its answer would be kept for seven days.
+ *
+ * @param {Request} request
+ */
+async function isDryRun(request) {
+  if (request.headers.get('Content-Type') !== 'application/json') return false;
+  const given = request.clone().json();
+  const body = /** @type {{ readonly dry_run?: unknown } | null | undefined} */ (
+    await given.catch(() => undefined)
+  );
+  return body?.dry_run === true;
 }
 
 /**
