@@ -3,6 +3,7 @@
  *
  * `npm run screenshots` takes the pictures and writes the page that shows them.
  */
+import { crc32 } from 'node:zlib';
 import type { SCREEN_PATHS } from '@sluice/api/console/console-files';
 
 export interface ConsolePicture {
@@ -88,6 +89,30 @@ export function picturesPage(): string {
       `## ${question}\n\n\`${screen}\`\n\n![${text}](../../images/console-${name}-light.png)`,
   );
   return `${HEAD}\n\n${sections.join('\n\n')}\n`;
+}
+
+/** Signature and first block. */
+const PNG_HEAD_SIZE_BYTES = 33;
+const DIGEST_KEYWORD = 'Page-Digest';
+
+/** The picture with a block of text more, which viewers do not show. */
+export function withPageDigest(png: Buffer, digest: string): Buffer {
+  const block = Buffer.from(`tEXt${DIGEST_KEYWORD}\0${digest}`, 'latin1');
+  const framed = Buffer.alloc(block.length + 8);
+  framed.writeUInt32BE(block.length - 4, 0);
+  block.copy(framed, 4);
+  framed.writeUInt32BE(crc32(block), 4 + block.length);
+  return Buffer.concat([
+    png.subarray(0, PNG_HEAD_SIZE_BYTES),
+    framed,
+    png.subarray(PNG_HEAD_SIZE_BYTES),
+  ]);
+}
+
+/** Undefined if the picture is without a digest. */
+export function pageDigestOf(png: Buffer): string | undefined {
+  const text = png.subarray(PNG_HEAD_SIZE_BYTES, PNG_HEAD_SIZE_BYTES + 200).toString('latin1');
+  return new RegExp(`^....tEXt${DIGEST_KEYWORD}\0([0-9a-f]{64})`, 's').exec(text)?.[1];
 }
 
 const HEAD = `# The web console in pictures

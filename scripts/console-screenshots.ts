@@ -1,18 +1,31 @@
+/// <reference lib="dom" />
 /**
  * `npm run screenshots`: pictures of the web console for the documentation, of a demo that is started for them in a
- * temporary directory. Needs a Chromium (`CHROMIUM_PATH`, or one on the PATH). Writes `docs/images/console-….png`, and
- * the page that shows them (`console-pictures.ts`).
+ * temporary directory. Writes `docs/images/console-….png`, and the page that shows them (`console-pictures.ts`).
+ *
+ * Times and ids differ in each run. So a picture is written only if its page has other elements, other words or another
+ * style than the page of the picture that is there.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { chromium, type Page } from 'playwright-core';
-import { type PictureName, PICTURES, PICTURES_PAGE, picturesPage } from './console-pictures.ts';
+import type { Page } from 'playwright-core';
+import { launchBrowser } from '../benchmarks/src/console-browser.ts';
+import {
+  type PictureName,
+  PICTURES,
+  PICTURES_PAGE,
+  pageDigestOf,
+  picturesPage,
+  withPageDigest,
+} from './console-pictures.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const IMAGES = join(ROOT, 'docs/images');
@@ -123,7 +136,8 @@ async function fill(): Promise<void> {
 
 async function takePictures(): Promise<void> {
   await mkdir(IMAGES, { recursive: true });
-  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] });
+  const browser = await launchBrowser();
+  const digests = new Map<PictureName, string>();
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await browser.newPage({ viewport: { width: 1200, height: 720 }, colorScheme });
     await page.goto(API);
@@ -139,7 +153,10 @@ async function takePictures(): Promise<void> {
         await page.locator('.badge', { hasText: 'retrying' }).first().waitFor();
       await page.waitForLoadState('load');
       await page.waitForFunction(() => document.querySelector('.waiting') === null);
-      await page.screenshot({ path: join(IMAGES, `console-${name}-${colorScheme}.png`) });
+      // Both colours are of one document, which some seconds later has other tries and calls.
+      const digest = digests.get(name) ?? (await digestOf(page));
+      digests.set(name, digest);
+      await takePicture(page, `console-${name}-${colorScheme}.png`, digest);
     }
     await page.close();
   }
@@ -161,12 +178,33 @@ async function showCalls(page: Page, leaving: string): Promise<void> {
   await page.getByText('customer_unsubscribed').first().waitFor();
 }
 
-function chromiumPath(): string {
-  const given = process.env['CHROMIUM_PATH'];
-  if (given !== undefined) return given;
-  for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
-    const { status, stdout } = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' });
-    if (status === 0) return stdout.trim();
-  }
-  throw new Error('no Chromium: put one on the PATH, or set CHROMIUM_PATH');
+const digestOf = async (page: Page): Promise<string> =>
+  createHash('sha256')
+    .update(await page.evaluate(describePage))
+    .digest('hex');
+
+/** Keeps a picture of the same page. */
+async function takePicture(page: Page, name: string, digest: string): Promise<void> {
+  const file = join(IMAGES, name);
+  if (existsSync(file) && pageDigestOf(await readFile(file)) === digest) return;
+  await writeFile(file, withPageDigest(await page.screenshot(), digest));
+  console.log(`docs/images/${name}`);
+}
+
+/** In the page: its elements with their words, but without numbers and ids, each once, and its style. */
+function describePage(): string {
+  const withoutNumbers = (text: string): string =>
+    text
+      .replaceAll(/\b[0-9A-Z]{20,}\b|\b[0-9a-f]{8,}\b/g, 'id')
+      .replaceAll(/\b\d[\d.,:]*(?: (?:ms|s|min|h)\b)?/g, '0');
+  const elements = [...document.body.querySelectorAll('*')].map((element) => {
+    const words = [...element.childNodes].flatMap((node) =>
+      node.nodeType === Node.TEXT_NODE ? [node.textContent ?? ''] : [],
+    );
+    return `${element.tagName}.${element.getAttribute('class') ?? ''} ${withoutNumbers(words.join(' '))}`;
+  });
+  const rules = [...document.styleSheets].flatMap(({ cssRules }) =>
+    [...cssRules].map(({ cssText }) => cssText),
+  );
+  return [...[...new Set(elements)].toSorted(), ...rules].join('\n');
 }
