@@ -66,6 +66,12 @@ const checks = [
     'scripts/generate-client.ts',
     '--check',
   ),
+  program(
+    'the description by Redocly and Spectral (packages/api/src/openapi has it)',
+    'node',
+    '--disable-warning=ExperimentalWarning',
+    'scripts/check-description.ts',
+  ),
   program('manifests of Kubernetes', 'node', 'scripts/check-manifests.ts'),
   program('layers, cycles, homes of libraries', 'node', 'scripts/check-layers.ts'),
   program('citations of docs/spec', 'node', 'scripts/check-citations.ts'),

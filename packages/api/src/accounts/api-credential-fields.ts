@@ -126,8 +126,7 @@ export const newCredentialInput = z
     id: 'NewApiCredentialInput',
     ...where(
       choose(hasMemberAs('type', { const: 'service_account' }), without('environment_id'), {
-        ...hasMember('environment_id'),
-        ...without('role', 'scopes'),
+        allOf: [hasMember('environment_id'), without('role', 'scopes')],
       }),
       choose(
         hasMemberAs('type', { enum: ['tracking', 'pipelines'] }),

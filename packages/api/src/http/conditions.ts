@@ -12,7 +12,7 @@ export const where = (...conditions: readonly JsonSchema[]): JsonSchema => ({
 });
 
 /** The member is given; a null counts as given. */
-export const hasMember = (member: string): JsonSchema => ({ required: [member] });
+export const hasMember = (member: string): JsonSchema => hasMemberAs(member, {});
 
 /** The member is given and holds a value for which the schema holds. */
 export const hasMemberAs = (member: string, schema: JsonSchema): JsonSchema => ({

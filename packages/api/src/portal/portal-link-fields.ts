@@ -118,7 +118,10 @@ export const newLink = z
         choose(
           hasMemberAs('capabilities', { contains: { const: 'create' } }),
           {
-            allOf: [hasMember('attribute_filters'), hasMemberAs('event_types', { type: 'array' })],
+            allOf: [
+              hasMember('attribute_filters'),
+              hasMemberAs('event_types', { type: 'array', items: {} }),
+            ],
           },
           hasMemberAs('webhook_ids', { minItems: 1 }),
         ),
