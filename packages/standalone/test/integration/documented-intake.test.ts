@@ -19,6 +19,7 @@ interface Operation {
   readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: {
+    readonly required?: boolean;
     readonly content: Readonly<Record<string, { readonly example?: unknown }>>;
   };
   readonly responses: Readonly<Record<string, unknown>>;
@@ -110,6 +111,24 @@ test('every example is taken, with an answer that is described', async () => {
     expect(Object.keys(operation.responses)).toContain(String(answer.status));
   }
   expect(answers.filter((each) => !/ 20[04] $/.test(each))).toEqual([]);
+});
+
+test('a body that the description requires is refused when it is missing', async () => {
+  const required = operations.filter(([, , { requestBody }]) => requestBody?.required);
+  expect(required.length).toBeGreaterThan(15);
+  for (const [method, path, { security, requestBody }] of required) {
+    const scheme = Object.keys(security[0] ?? {})[0] ?? '';
+    const answer = await fetch(`${fleet.intake.url}${path.replaceAll(/\{\w+\}/g, '1')}`, {
+      method,
+      headers: {
+        'content-type': Object.keys(requestBody?.content ?? {})[0] ?? '',
+        'x-strict-mode': '1',
+        ...(AUTHORIZATION[scheme] !== undefined && { authorization: AUTHORIZATION[scheme] }),
+      },
+    });
+    await answer.arrayBuffer();
+    expect({ method, path, status: answer.status }).toEqual({ method, path, status: 400 });
+  }
 });
 
 /** The pointer to the schema of an answer, through the shared answers. */

@@ -105,6 +105,23 @@ test.each(RAW_BODIES)(
   },
 );
 
+test('a body that the description requires is refused when it is missing', async () => {
+  const { paths } = (await api.app.inject('/openapi.json')).json<{
+    paths: Record<string, Record<string, { requestBody?: { required: boolean } }>>;
+  }>();
+  const required = operations.filter(
+    ({ method, path }) => paths[path]?.[method.toLowerCase()]?.requestBody?.required,
+  );
+  expect(required.length).toBeGreaterThan(35);
+  for (const operation of required)
+    for (const headers of [{}, { 'content-type': 'application/json' }]) {
+      const url = fillPath(operation, (name) => existing[name]!);
+      const { statusCode } = await call(operation, url, { headers });
+      const { method, path } = operation;
+      expect([400, 422], `${method} ${path} ${statusCode}`).toContain(statusCode);
+    }
+});
+
 test.each(RAW_BODIES)(
   'an operation without a body answers 200 or a 4xx problem if it gets %s',
   async (_name, type, payload) => {
