@@ -36,7 +36,6 @@ import {
   type PurchaseStep,
 } from '@sluice/database/billing/purchase-steps';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
-import { refusalOfContent } from '@sluice/domain/billing/purchase-content';
 import {
   idempotencyKey,
   INTENT_REPLAY_MS_MAX,
@@ -47,15 +46,17 @@ import type { StepName } from '@sluice/domain/billing/workflow-steps';
 import type { Logger } from '@sluice/platform/process/logger';
 import { endPurchaseWorkflow, endPurchaseByStep } from '../settlement/end-purchase-workflow.ts';
 import { STEPS } from './purchase-steps.ts';
-import type {
-  Step,
-  StepContext,
-  StepInput,
-  StepOutput,
-  StepResult,
+import {
+  knownOf,
+  type Step,
+  type StepContext,
+  type StepInput,
+  type StepOutput,
+  type StepResult,
 } from '../settlement/purchase-step.ts';
 import { failureOf } from './invoice-steps.ts';
 import { keepPurchaseLease } from './purchase-lease.ts';
+import { refuseUnsold } from '../settlement/refuse-unsold.ts';
 import { settleInvoice } from '../settlement/settle-invoice.ts';
 
 export interface AdvancePurchaseWorkflowDeps {
@@ -106,16 +107,8 @@ async function advance(
   for (;;) {
     const steps = await listPurchaseSteps(deps.database, workflow);
     const nowMs = deps.now();
-    if (steps.every(({ step }) => step === 'customer')) {
-      const refusal = refusalOfContent(workflow.content, deps.catalogue, nowMs);
-      if (refusal !== undefined) {
-        deps.logger.error(
-          { runId: workflow.runId, refusal },
-          "a purchase has another price or content than this worker's catalogue; it ended without a charge",
-        );
-        return endPurchaseWorkflow(deps, workflow, steps, 'failed', refusal);
-      }
-    }
+    const refused = await refuseUnsold(deps, workflow, steps);
+    if (refused) return refused;
     const isExpired = workflow.expiresAt !== null && workflow.expiresAt.getTime() <= nowMs;
     const next = nextMove({ kind: workflow.kind, rail: workflow.rail, isExpired }, steps);
     switch (next.move) {
@@ -146,12 +139,6 @@ async function advance(
     }
   }
 }
-
-const knownOf = (steps: readonly PurchaseStep[]): StepOutput =>
-  Object.assign(
-    {},
-    ...steps.filter((step) => step.state === 'done').map((step) => step.output as StepOutput),
-  ) as StepOutput;
 
 async function doStep(
   deps: AdvancePurchaseWorkflowDeps,

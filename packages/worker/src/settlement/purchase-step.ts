@@ -11,6 +11,7 @@ import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
 import type { BoughtSubscription, PurchaseContent } from '@sluice/domain/billing/purchase-content';
+import type { PurchaseStep } from '@sluice/database/billing/purchase-steps';
 import type { PurchaseWorkflow } from '@sluice/database/billing/purchase-workflows';
 import type {
   InvoiceStatus,
@@ -90,6 +91,13 @@ export function mapResult<From, To>(
 ): ProviderResult<To> {
   return result.outcome === 'ok' ? ok(to(result.value)) : result;
 }
+
+/** Results of all steps that are done, together. */
+export const knownOf = (steps: readonly PurchaseStep[]): StepOutput =>
+  Object.assign(
+    {},
+    ...steps.filter((step) => step.state === 'done').map((step) => step.output as StepOutput),
+  ) as StepOutput;
 
 export const customerOf = (known: StepOutput): string => needed(known.customerId, 'a customer');
 export const invoiceOf = (known: StepOutput): string => needed(known.invoiceId, 'an invoice');

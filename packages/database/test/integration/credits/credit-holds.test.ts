@@ -119,8 +119,8 @@ test('a hold ends alone: of its account, and of another kind or account with its
     await within.execute(async (transaction) => {
       const given = { pool: 'purchased', amount: 10, expiresAtMs: null, key: `g${index}` } as const;
       await grantCredits(transaction, of, given, NOW_MS);
-      const hold = { amount, key, hasAllowance: true, expiresAtMs: NOW_MS + index };
-      expect(await holdCredits(transaction, of, hold, NOW_MS)).toEqual({ outcome: 'held' });
+      const asked = { amount, key, hasAllowance: true, expiresAtMs: NOW_MS + index };
+      expect(await holdCredits(transaction, of, asked, NOW_MS)).toEqual({ outcome: 'held' });
     });
   // The first to end first, and no more than were asked for.
   expect(await listOverdueHolds(database, NOW_MS + 9, 2)).toEqual([
@@ -128,11 +128,11 @@ test('a hold ends alone: of its account, and of another kind or account with its
     { ...own, holdKey: 'job:2' },
   ]);
   for (const { of, key, amount } of holds) {
-    const end = (captured: number) =>
+    const capture = (captured: number) =>
       within.execute((transaction) => endHold(transaction, of, key, captured, NOW_MS));
-    expect(await end(amount + 1)).toEqual({ outcome: 'too-much', held: amount });
-    expect(await end(amount)).toEqual({ outcome: 'ended' });
-    expect(await end(0)).toEqual({ outcome: 'repeated', captured: amount });
+    expect(await capture(amount + 1)).toEqual({ outcome: 'too-much', held: amount });
+    expect(await capture(amount)).toEqual({ outcome: 'ended' });
+    expect(await capture(0)).toEqual({ outcome: 'repeated', captured: amount });
   }
   expect(await listCreditDifferences(database)).toEqual([]);
 });
