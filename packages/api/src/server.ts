@@ -126,9 +126,14 @@ export async function buildServer(
         code: 'invalid_request',
         message: 'Host is missing; send it once',
       });
+    if (countHeaders(request.raw.rawHeaders, 'host') > 1)
+      return sendProblem(request, reply, {
+        code: 'invalid_request',
+        message: 'Host is repeated; send it once',
+      });
     const demoRefusal = refuseDemo(request.headers, effects.demoHosts);
     if (demoRefusal) return sendProblem(request, reply, demoRefusal);
-    if (countAuthorizations(request.raw.rawHeaders) > 1)
+    if (countHeaders(request.raw.rawHeaders, 'authorization') > 1)
       return sendProblem(request, reply, {
         code: 'invalid_request',
         message: 'Authorization is repeated; send it once',
@@ -179,8 +184,8 @@ export async function listen(app: ApiServer, host: string, port: number): Promis
 }
 
 /** Node reads the first of several; a proxy may have checked another. `headers` are names and values in turn. */
-const countAuthorizations = (headers: readonly string[]): number =>
-  headers.filter((text, place) => place % 2 === 0 && text.toLowerCase() === 'authorization').length;
+const countHeaders = (headers: readonly string[], name: string): number =>
+  headers.filter((text, place) => place % 2 === 0 && text.toLowerCase() === name).length;
 
 function commonHeaders(requestId: string): Record<string, string> {
   return {

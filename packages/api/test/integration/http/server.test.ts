@@ -259,6 +259,12 @@ describe('on a real socket', () => {
     ],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'invalid_request'],
     [
+      'two Hosts',
+      'GET /livez HTTP/1.1\r\nhost: localhost\r\nHOST: a\r\nconnection: close\r\n\r\n',
+      400,
+      'invalid_request',
+    ],
+    [
       'an unknown expectation',
       'GET /v1 HTTP/1.1\r\nhost: a\r\nexpect: x\r\nconnection: close\r\n\r\n',
       404,
