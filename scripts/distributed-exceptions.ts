@@ -28,6 +28,18 @@ export const DISTRIBUTED_EXCEPTIONS: readonly DistributedException[] = [
     test: 'for a cause outside their values',
     reason: TRIGGER,
   },
+  {
+    file: 'apart/node-away.test.ts',
+    test: 'other workspaces go on in all shards',
+    reason: TRIGGER,
+  },
+  { file: 'apart/node-away.test.ts', test: 'workers that are killed', reason: TRIGGER },
+  {
+    file: 'apart/refused-parts.test.ts',
+    test: 'answers reads and refuses writes',
+    reason: TRIGGER,
+  },
+  { file: 'apart/refused-parts.test.ts', test: 'an error of no node', reason: TRIGGER },
   { file: 'imports/imports.test.ts', test: 'need not be a value’s', reason: TRIGGER },
   { file: 'process/refused-statements.test.ts', test: 'cannot apply any batch', reason: TRIGGER },
   {

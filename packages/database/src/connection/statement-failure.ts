@@ -25,6 +25,10 @@ const REFUSED_SQLSTATE = /^(22|23|54)/;
 
 /** Connection exceptions, but for a violation of the protocol, as which a proxy of Postgres reports its own faults. */
 const NODE_AWAY_SQLSTATE = /^08(?!P01)/;
+/** A server that takes no writes, has no room, starts, stops or cannot use its disk: of any statement and value. */
+const SERVER_REFUSES_SQLSTATE = /^(25006|53|57P0[123]|58)/;
+/** Line that Citus adds to the context of an error that one of its nodes has reported. */
+const REPORTED_BY_NODE = /^while executing command on .+:\d+$/m;
 
 /** True if the same transaction, run again, sees the other one's result and succeeds. */
 export function isConflict(error: unknown): boolean {
@@ -54,11 +58,15 @@ export function isDuplicateOf(error: unknown, index: string): boolean {
 }
 
 /**
- * True if the database could not reach one of its nodes: the server that answers is there, the rows are not. A lost
- * connection to that server itself has no SQLSTATE.
+ * True if the database could not reach one of its nodes, or the node refuses every write: the server that answers is
+ * there, the rows are not. A lost connection to that server itself has no SQLSTATE.
  */
 export function isNodeAway(error: unknown): boolean {
-  return NODE_AWAY_SQLSTATE.test(sqlStateOf(error));
+  const sqlState = sqlStateOf(error);
+  return (
+    NODE_AWAY_SQLSTATE.test(sqlState) ||
+    (SERVER_REFUSES_SQLSTATE.test(sqlState) && isReportedByNode(error))
+  );
 }
 
 /** True if it is certain that a value is at fault and the statement is not: for another value it would succeed. */
@@ -76,6 +84,11 @@ export function isRefusedData(error: unknown): error is Error {
     error instanceof RangeError ||
     (REFUSED_SQLSTATE.test(sqlState) && !CONFLICT_SQLSTATES.has(sqlState))
   );
+}
+
+function isReportedByNode(error: unknown): boolean {
+  const { where } = error as { readonly where?: unknown };
+  return typeof where === 'string' && REPORTED_BY_NODE.test(where);
 }
 
 function sqlStateOf(error: unknown): string {

@@ -91,13 +91,3 @@ export async function listAppliedCommitBatches(
     found.has(id) || found.has(wholeIdOf(id)) || found.has(endIdOf(wholeIdOf(id)));
   return new Set(envelopeIds.filter(isApplied));
 }
-
-/** Looks at the rows of a workspace. By the primary key of people. @throws if the node that has them is away. */
-export async function expectNode(
-  database: DatabaseOrTransaction,
-  environmentId: number,
-): Promise<void> {
-  await sql`select person_id from people where environment_id = ${environmentId}::int limit 1`.execute(
-    database,
-  );
-}

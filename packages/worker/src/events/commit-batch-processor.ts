@@ -5,6 +5,7 @@
  * walk). While a node of the database is away it is `apart/apply-apart.ts`.
  */
 import type { Database } from '@sluice/database/connection/connection';
+import { listTenantNodes } from '@sluice/database/events/tenant-nodes';
 import type { NumberStock } from '@sluice/database/people/numbers';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Logger } from '@sluice/platform/process/logger';
@@ -65,6 +66,7 @@ export function createCommitBatchProcessor(deps: CommitBatchProcessorDeps): Comm
   const apart = new ApplyApart({
     database,
     logger,
+    listNodes: (environmentIds) => listTenantNodes(database, environmentIds),
     applyParts: (first, behind, pending) =>
       tracedProcessing((part, others) =>
         processCommitBatch({ ...processing, waitMsMax: PARTS_WAIT_MS_MAX }, part, others, pending),

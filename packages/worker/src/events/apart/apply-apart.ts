@@ -15,14 +15,14 @@ import {
   AppliedInParts,
   beginParts,
   endParts,
-  expectNode,
   listAppliedCommitBatches,
 } from '@sluice/database/events/commit-batch-parts';
+import { expectNode } from '@sluice/database/events/tenant-nodes';
 import { partIdOf, type CommitBatch } from '@sluice/domain/operations/envelope';
 import type { PendingBatches, PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { FurtherBatches } from '@sluice/platform/consumers/queue-behind';
 import type { Logger } from '@sluice/platform/process/logger';
-import { AwayTenants } from './away-tenants.ts';
+import { AwayTenants, isOfNode } from './away-tenants.ts';
 import { Pass } from './pass.ts';
 import { isComplete, planParts, tenantsOf } from './tenant-parts.ts';
 import { TenantPending } from './tenant-pending.ts';
@@ -51,6 +51,8 @@ export type ApplyParts<Outcome extends PartsOutcome> = (
 export interface ApplyApartOptions<Outcome extends PartsOutcome> {
   readonly database: Database;
   readonly applyParts: ApplyParts<Outcome>;
+  /** The node of each workspace, if it is known. */
+  readonly listNodes: (environmentIds: readonly number[]) => Promise<ReadonlyMap<number, number>>;
   readonly logger: Logger;
 }
 
@@ -125,7 +127,10 @@ export class ApplyApart<Outcome extends PartsOutcome> {
     const known = await listAppliedCommitBatches(database, [head.id, ...ids, ...partIds]);
     if (known.has(head.id)) return this.#endHead(head, further, pending);
     const applied = new Set(known);
-    const { outcomes, isCut } = await this.#applyWindow(pass, window, applied, pending);
+    const outcomes: Outcome[] = [];
+    const isCut =
+      (await this.#tryReturned(pass, pending, outcomes)) ||
+      (await this.#applyWindow(pass, window, applied, pending, outcomes));
     const complete = window.filter((batch) => isComplete(batch, applied));
     const ended = complete.filter(({ id }) => !known.has(id));
     // First the mark of the end: a batch that stays in the queue after it is found applied.
@@ -141,7 +146,7 @@ export class ApplyApart<Outcome extends PartsOutcome> {
       completeCount: ended.length,
       outcomes,
       afterMs: window.length > 0 ? 0 : IDLE_MS,
-      failure: [...pass.waiting].map((tenant) => this.#away.errorOf(tenant)).find(Boolean),
+      failure: [...pass.waiting.keys()].map((tenant) => this.#away.errorOf(tenant)).find(Boolean),
     };
   }
 
@@ -158,39 +163,77 @@ export class ApplyApart<Outcome extends PartsOutcome> {
     return { isDone: true, completeCount: 0, outcomes: [], afterMs: 0, failure: undefined };
   }
 
-  /** @param applied - gets the ids of the parts that are applied. */
+  /**
+   * Applies the first waiting part of each workspace whose node answers again.
+   *
+   * @returns true if one took so long that the next step has the others.
+   */
+  async #tryReturned(pass: Pass, pending: PendingBatches, outcomes: Outcome[]): Promise<boolean> {
+    for (const [tenant, part] of pass.waiting) {
+      const begunAtMs = performance.now();
+      await this.#away.tryIfAnswering(tenant, () =>
+        this.#applyParts(tenant, [part], pending, new Set(), outcomes),
+      );
+      if (performance.now() - begunAtMs > SLOW_AFTER_MS) return true;
+    }
+    return false;
+  }
+
+  /**
+   * @param applied - gets the ids of the parts that are applied.
+   * @returns true if other workspaces than the waiting ones have unapplied parts in the window.
+   * @throws an error that is of no node, if no part was applied.
+   */
   async #applyWindow(
     pass: Pass,
     window: readonly CommitBatch[],
     applied: Set<string>,
     pending: PendingBatches,
-  ): Promise<{ outcomes: Outcome[]; isCut: boolean }> {
-    const outcomes: Outcome[] = [];
-    const tenantPending = this.#tenantPending(pending);
-    for (const [tenant, parts] of planParts(window, applied, pass.waiting)) {
+    outcomes: Outcome[],
+  ): Promise<boolean> {
+    const plan = planParts(window, applied, pass.waiting);
+    const nodes = await this.#options.listNodes([...plan.keys()]);
+    const nodesAway = this.#away.nodes();
+    let fault: { readonly error: unknown } | undefined;
+    for (const [tenant, parts] of plan) {
+      const node = nodes.get(tenant);
+      // One attempt shows it for all workspaces of the node: each takes long if the node does not answer.
+      if (node !== undefined && nodesAway.has(node))
+        this.#away.add(tenant, nodesAway.get(node), node);
       if (this.#away.has(tenant)) {
-        pass.waiting.add(tenant);
+        pass.wait(tenant, parts);
         continue;
       }
       const begunAtMs = performance.now();
       try {
-        for (const part of parts) await tenantPending.learn(part, tenant);
-        await this.#applyParts(parts, tenantPending.of(tenant), applied, outcomes);
+        await this.#applyParts(tenant, parts, pending, applied, outcomes);
       } catch (error) {
-        pass.waiting.add(tenant);
-        this.#away.add(tenant, error);
-        if (performance.now() - begunAtMs > SLOW_AFTER_MS) return { outcomes, isCut: true };
+        if (isOfNode(error)) {
+          const nodeAway = isNodeAway(error) ? node : undefined;
+          this.#away.add(tenant, error, nodeAway);
+          if (nodeAway !== undefined) nodesAway.set(nodeAway, error);
+          pass.wait(
+            tenant,
+            parts.filter(({ id }) => !applied.has(id)),
+          );
+        } else fault ??= { error };
+        if (performance.now() - begunAtMs > SLOW_AFTER_MS) return true;
       }
     }
-    return { outcomes, isCut: false };
+    if (fault && outcomes.length === 0) throw fault.error;
+    return fault !== undefined;
   }
 
   async #applyParts(
+    tenant: number,
     parts: readonly CommitBatch[],
-    view: PendingView,
+    pending: PendingBatches,
     applied: Set<string>,
     outcomes: Outcome[],
   ): Promise<void> {
+    const tenantPending = this.#tenantPending(pending);
+    for (const part of parts) await tenantPending.learn(part, tenant);
+    const view = tenantPending.of(tenant);
     let left = parts;
     for (let [first, ...behind] = left; first; [first, ...behind] = left) {
       const outcome = await this.#options.applyParts(first, behind, view);

@@ -2,17 +2,34 @@
  * Workspaces whose operations fail, because their node is away. All shards of a process know them, so each shard need
  * not meet the failure again.
  *
- * One look at a time asks whether a workspace's rows can be read: a node that does not answer takes half a minute, and
- * the look holds one connection of the pool. Used by `apply-apart.ts`, whose steps begin the looks.
+ * ```
+ *   away ──a look reads its rows──▶ answers ──a part is applied──▶ back
+ *     ▲                                │
+ *     └────────the part fails──────────┘   the next look comes later
+ * ```
+ *
+ * A node may answer reads and refuse writes, so an applied part alone shows its return. One look at a time is under way:
+ * a node that does not answer takes half a minute, and the look holds one connection of the pool. Used by
+ * `apply-apart.ts`, whose steps begin the looks.
  */
+import { isCancelled, isNodeAway } from '@sluice/database/connection/statement-failure';
+
 const LOOK_AFTER_MS = 1_000;
 /** For a workspace whose rows can be read, and whose operations fail again. */
 const LOOK_AFTER_MS_MAX = 8_000;
+/** If no shard of this process has tried a part by then, each may: the parts may be another process's. */
+const TRIED_WITHIN_MS = 8_000;
 
 interface Away {
   readonly error: unknown;
   readonly waitMs: number;
-  lookAtMs: number;
+  readonly lookAtMs: number;
+  /** Unknown on a plain Postgres, or if other workspaces of the node may be well. */
+  node: number | undefined;
+  /** Absent: its rows could not be read. */
+  readonly answersSinceMs?: number;
+  /** A shard applies one of its parts. */
+  isTried: boolean;
 }
 
 export interface AwayTenantsOptions {
@@ -24,11 +41,13 @@ export interface AwayTenantsOptions {
   readonly onBack: (environmentId: number) => void;
 }
 
+/** True for an error of a workspace whose node is away. A node that hangs shows as a cancelled statement. */
+export const isOfNode = (error: unknown): boolean => isNodeAway(error) || isCancelled(error);
+
 export class AwayTenants {
   readonly #options: AwayTenantsOptions;
   /** The one that was looked at the longest ago first. */
   readonly #tenants = new Map<number, Away>();
-  readonly #backs = new Map<number, { readonly atMs: number; readonly waitMs: number }>();
   #isLooking = false;
   #backCount = 0;
 
@@ -54,21 +73,48 @@ export class AwayTenants {
     return this.#tenants.get(environmentId)?.error;
   }
 
-  add(environmentId: number, error: unknown): void {
+  /** The nodes that are away, each with the error of one of its workspaces. */
+  nodes(): Map<number, unknown> {
+    const errors = new Map<number, unknown>();
+    for (const { node, error, answersSinceMs } of this.#tenants.values())
+      if (node !== undefined && answersSinceMs === undefined) errors.set(node, error);
+    return errors;
+  }
+
+  /** @param node - if the error is of the node, all of whose workspaces are away with it. */
+  add(environmentId: number, error: unknown, node?: number): void {
     if (this.#tenants.has(environmentId)) return;
-    const nowMs = this.#options.now();
-    const back = this.#backs.get(environmentId);
-    this.#backs.delete(environmentId);
-    const isAgain = back !== undefined && nowMs - back.atMs < LOOK_AFTER_MS_MAX;
-    const waitMs = isAgain ? Math.min(2 * back.waitMs, LOOK_AFTER_MS_MAX) : LOOK_AFTER_MS;
-    this.#tenants.set(environmentId, { error, waitMs, lookAtMs: nowMs + waitMs });
-    if (!isAgain) this.#options.onAway(environmentId, error);
+    this.#wait(environmentId, { error, node, waitMs: LOOK_AFTER_MS });
+    this.#options.onAway(environmentId, error);
+  }
+
+  /**
+   * Applies the first waiting part of a workspace whose rows can be read again, unless another shard does.
+   *
+   * @throws the error of the part, if it is not of the node.
+   */
+  async tryIfAnswering(environmentId: number, apply: () => Promise<void>): Promise<void> {
+    const away = this.#tenants.get(environmentId);
+    if (away?.answersSinceMs === undefined || away.isTried) return;
+    away.isTried = true;
+    try {
+      await apply();
+      this.#end(environmentId);
+    } catch (error) {
+      away.isTried = false;
+      if (!isOfNode(error)) throw error;
+      const waitMs = Math.min(2 * away.waitMs, LOOK_AFTER_MS_MAX);
+      this.#wait(environmentId, { error, node: away.node, waitMs });
+    }
   }
 
   /** Begins the looks that are due, one after another, unless one is under way. */
   lookIfDue(): void {
+    const nowMs = this.#options.now();
+    for (const [environmentId, { answersSinceMs = Infinity, isTried }] of this.#tenants)
+      if (!isTried && answersSinceMs + TRIED_WITHIN_MS <= nowMs) this.#end(environmentId);
     if (this.#isLooking) return;
-    const due = [...this.#tenants].find(([, { lookAtMs }]) => lookAtMs <= this.#options.now());
+    const due = [...this.#tenants].find(([, { lookAtMs }]) => lookAtMs <= nowMs);
     if (!due) return;
     this.#isLooking = true;
     void this.#look(...due).finally(() => {
@@ -78,18 +124,30 @@ export class AwayTenants {
   }
 
   async #look(environmentId: number, away: Away): Promise<void> {
-    const { look, now, onBack } = this.#options;
-    const isBack = await look(environmentId).then(
-      () => true,
-      () => false,
-    );
-    this.#tenants.delete(environmentId);
-    if (!isBack) {
-      this.#tenants.set(environmentId, { ...away, lookAtMs: now() + away.waitMs });
-      return;
+    const { look, now } = this.#options;
+    try {
+      await look(environmentId);
+      this.#tenants.set(environmentId, { ...away, lookAtMs: Infinity, answersSinceMs: now() });
+    } catch {
+      this.#wait(environmentId, away);
     }
-    this.#backs.set(environmentId, { atMs: now(), waitMs: away.waitMs });
+  }
+
+  #wait(
+    environmentId: number,
+    { error, node, waitMs }: Pick<Away, 'error' | 'node' | 'waitMs'>,
+  ): void {
+    this.#tenants.delete(environmentId);
+    const lookAtMs = this.#options.now() + waitMs;
+    this.#tenants.set(environmentId, { error, node, waitMs, lookAtMs, isTried: false });
+  }
+
+  #end(environmentId: number): void {
+    const node = this.#tenants.get(environmentId)?.node;
+    this.#tenants.delete(environmentId);
+    // The node is there. Its other workspaces are looked at, each by itself.
+    for (const away of this.#tenants.values()) if (away.node === node) away.node = undefined;
     this.#backCount++;
-    onBack(environmentId);
+    this.#options.onBack(environmentId);
   }
 }

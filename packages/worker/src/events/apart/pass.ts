@@ -15,8 +15,8 @@ const WINDOW_OPERATIONS_MAX = 1_000;
 const PASSED_COUNT_MAX = 20_000;
 
 export class Pass {
-  /** Workspaces with an unapplied part at or before the place of the pass. */
-  readonly waiting: Set<number>;
+  /** Workspaces with an unapplied part at or before the place of the pass, each with the first one. */
+  readonly waiting: Map<number, CommitBatch>;
   readonly #head: CommitBatch;
   readonly #backCount: number;
   #isHeadPassed: boolean;
@@ -27,7 +27,7 @@ export class Pass {
   private constructor(head: CommitBatch, backCount: number, before?: Pass) {
     this.#head = head;
     this.#backCount = backCount;
-    this.waiting = before?.waiting ?? new Set();
+    this.waiting = before?.waiting ?? new Map<number, CommitBatch>();
     this.#isHeadPassed = before !== undefined;
     this.#passedCount = before ? before.#passedCount - 1 : 0;
     this.#lastPassedId = before ? before.#lastPassedId : undefined;
@@ -66,6 +66,11 @@ export class Pass {
     this.#isHeadPassed = true;
     this.#passedCount += behind.length;
     this.#lastPassedId = behind.at(-1)?.id ?? this.#lastPassedId;
+  }
+
+  /** @param parts - of a workspace of the window, in order, the first one unapplied. */
+  wait(environmentId: number, [first]: readonly CommitBatch[]): void {
+    if (first) this.waiting.set(environmentId, first);
   }
 
   async #listBehind(further: FurtherBatches, skipped: number): Promise<readonly CommitBatch[]> {

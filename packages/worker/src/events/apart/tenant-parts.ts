@@ -41,7 +41,7 @@ export function partOf(batch: CommitBatch, environmentId: number): CommitBatch {
 export function planParts(
   batches: readonly CommitBatch[],
   applied: ReadonlySet<string>,
-  waiting: ReadonlySet<number>,
+  waiting: Pick<ReadonlySet<number>, 'has'>,
 ): ReadonlyMap<number, readonly CommitBatch[]> {
   const plan = new Map<number, CommitBatch[]>();
   for (const batch of batches) {

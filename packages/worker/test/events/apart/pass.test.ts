@@ -89,7 +89,7 @@ class Model {
       removeFurther: async () => undefined,
     });
     for (const [who, parts] of planParts(window, this.applied, this.pass.waiting)) {
-      if (this.away.has(who)) this.pass.waiting.add(who);
+      if (this.away.has(who)) this.pass.wait(who, parts);
       else this.apply(parts);
     }
     const complete = this.removeComplete(window);

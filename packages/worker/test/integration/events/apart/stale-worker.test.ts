@@ -3,16 +3,13 @@
  *
  * One was stopped, and has a batch in memory that the other one has divided, applied or ended.
  */
-import { NumberStock } from '@sluice/database/people/numbers';
 import { beginParts } from '@sluice/database/events/commit-batch-parts';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { NOW_MS, track } from '@sluice/domain/testing/sample-operations';
-import type { FurtherBatches } from '@sluice/platform/consumers/queue-behind';
-import { createLogger } from '@sluice/platform/process/logger';
+import { track } from '@sluice/domain/testing/sample-operations';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createCommitBatchProcessor } from '../../../../src/events/commit-batch-processor.ts';
 import { processCommitBatch } from '../../../../src/events/process-commit-batch.ts';
+import { createApartWorker } from './apart-worker.ts';
 import { inEnvironment } from '../../support/commit-batch-world.ts';
 import { createShardsWorld, type ShardsWorld } from '../../support/shards-world.ts';
 
@@ -28,32 +25,7 @@ beforeEach(() => {
   other = world.newEnvironment();
 });
 
-/** A worker, whose queue has these batches behind the one in progress. */
-function createWorker(behind: readonly CommitBatch[] = []) {
-  const processor = createCommitBatchProcessor({
-    database: world.database,
-    numbers: new NumberStock(),
-    newId: world.newId,
-    tracedProcessing: (process) => process,
-    lanes: { taking: () => undefined, wake: async () => {}, monotonicNow: () => 0 },
-    countOperations: () => undefined,
-    now: () => NOW_MS,
-    logger: createLogger('test', 'silent'),
-  });
-  const pending = world.newPending();
-  const removed: string[] = [];
-  const further: FurtherBatches = {
-    listFurther: async (count, skipped) =>
-      behind.filter(({ id }) => !removed.includes(id)).slice(skipped, skipped + count),
-    removeFurther: async (ids) => void removed.push(...ids),
-  };
-  return {
-    removed,
-    process: (batch: CommitBatch) =>
-      processor.processCommitBatch(batch, async () => [], pending, further),
-  };
-}
-
+const createWorker = (behind?: readonly CommitBatch[]) => createApartWorker(world, behind);
 const operations = (name: string): Operation[] =>
   [one, other].flatMap((environmentId) => inEnvironment(environmentId, track('id:a', name)));
 const newBatch = (name: string): CommitBatch => ({
