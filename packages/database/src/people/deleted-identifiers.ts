@@ -21,9 +21,11 @@ import { lockIdentifiers } from './person-identifiers.ts';
 /**
  * About ninety ends of ownership. If a name has more, all but the last are left out, with a mark. A late call of that
  * time changes no person, and is an issue.
+ *
+ * Neither number nor mark is a parameter: Citus sends a parameter behind `on conflict` to the node without its type.
  */
-const OWNERS_BYTES_MAX = 6_000;
-const FORGOTTEN_ENDS = JSON.stringify({ [FORGOTTEN]: 0 });
+const HAS_MANY_OWNERS = sql`octet_length(r.owners::text) > 6000`;
+const FORGOTTEN_ENDS = sql.lit(JSON.stringify({ [FORGOTTEN]: 0 }));
 
 /**
  * Identifiers and people that were deleted, with the people whose the identifiers were, and whom those became by merges.
@@ -127,7 +129,7 @@ export async function rememberDeletedIdentifiers(
     order by environment_id, kind collate "C", value collate "C"
     on conflict (environment_id, kind, value)
       do update set deleted_at = greatest(r.deleted_at, excluded.deleted_at),
-        owners = case when octet_length(r.owners::text) > ${OWNERS_BYTES_MAX} then excluded.owners || ${FORGOTTEN_ENDS}::jsonb
+        owners = case when ${HAS_MANY_OWNERS} then excluded.owners || ${FORGOTTEN_ENDS}::jsonb
                       else coalesce(r.owners, '{}') || excluded.owners end,
         names = case when excluded.names is null then r.names
                      else coalesce(r.names, '{}') || excluded.names end`.execute(transaction);

@@ -7,6 +7,7 @@
 const VOLATILE =
   /\b(clock_timestamp|timeofday|random|gen_random_uuid|nextval|currval|setval|set_config|txid_current|pg_\w*advisory\w*|pg_sleep)\s*\(/;
 const SHARED_LIST = /\bas (?:not )?(?:materialized )?\(\s*select\b/;
+const LATE_PARAMETER = /\bon conflict\b(?:(?!\breturning\b)[^;])*\$\d/;
 const LOCKS_ROWS = /\bfor (no key update|update|share|key share)\b/;
 /** A condition of `inTenantParts`, as `read-statements.ts` writes it, or the tenant itself. */
 const IS_OF_ONE_TENANT = /of one tenant \*\/|\benvironment_id\s*=\s*\$1/;
@@ -24,6 +25,8 @@ export type DistributedFault =
   | 'spans-tenants'
   /** A list in a `with` that a write reads: it goes to every node, also to one that is away. */
   | 'shared-list'
+  /** A parameter behind `on conflict`, whose type the node does not know. */
+  | 'late-parameter'
   /** A place of a row, which is another row's on another node. */
   | 'ctid'
   /** A lock on a table, which is on every node. */
@@ -50,6 +53,7 @@ export function findDistributedFaults(
     lateral.test(text) && !isOfOne && 'looks-up-tenants',
     reads.test(text) && /\bunnest\s*\(/.test(text) && !isOfOne && 'spans-tenants',
     writes.test(text) && SHARED_LIST.test(text) && 'shared-list',
+    LATE_PARAMETER.test(text) && 'late-parameter',
     /\bctid\b/.test(text) && 'ctid',
     /\block table\b/.test(text) && 'table-lock',
   ];

@@ -56,6 +56,11 @@ test.each<[string, DistributedFault[]]>([
   ],
   ['delete from devices d using unnest($1) as k where true /* of one tenant */', []],
   ['delete from devices where ctid in (select ctid from devices limit 1)', ['ctid']],
+  [
+    'insert into objects (name) select unnest($1) on conflict (name) do update set name = $2',
+    ['late-parameter'],
+  ],
+  ['insert into objects (name) select unnest($1) on conflict (name) do update set name = 2', []],
   ['lock table people in share mode', ['table-lock']],
   ['lock table merge_gate in share mode', []],
 ])('%s', (text, faults) => {
