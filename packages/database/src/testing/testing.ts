@@ -35,8 +35,10 @@ export interface TestDatabase {
   /**
    * Another pool, whose sessions have the rights of that role alone. Closed with `database`. On Citus it has all rights:
    * the nodes would be asked by the role, which cannot log in.
+   *
+   * @param place - `coordinator`: for tables of the coordinator only, with the rights of the role on Citus too.
    */
-  readonly openAs: (role: DatabaseRole) => Database;
+  readonly openAs: (role: DatabaseRole, place?: 'coordinator') => Database;
   /** Closes its pools and drops it now. Needed only to drop it before the file ends. */
   drop(): Promise<void>;
 }
@@ -92,9 +94,9 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
     database: open(url),
     url: url.href,
     name,
-    openAs(role) {
+    openAs(role, place) {
       const asRole = new URL(url);
-      if (inject('testNodeUrls').length === 1)
+      if (place === 'coordinator' || inject('testNodeUrls').length === 1)
         asRole.searchParams.set('options', `-c role=${role}`);
       return open(asRole);
     },

@@ -26,8 +26,8 @@ let worker: Database;
 beforeAll(async () => {
   const created = await createTestDatabase();
   owner = created.database;
-  api = created.openAs('sluice_api');
-  worker = created.openAs('sluice_worker');
+  api = created.openAs('sluice_api', 'coordinator');
+  worker = created.openAs('sluice_worker', 'coordinator');
   await sql`
     insert into accounts (account_id, name, plan_id, plan_tier, status, plan_status, plan_unpaid_run_id, trial_ends_at)
     values (1, 'On a plan', 'essentials_month', 'essentials', 'active', 'active', 'run_1', null),

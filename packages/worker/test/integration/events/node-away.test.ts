@@ -1,4 +1,5 @@
 /** A node of Citus that is away: the workspaces of the other nodes go on. `npm run test:distributed` runs it. */
+import { listTenantNodes } from '@sluice/database/events/tenant-nodes';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { NOW_MS, track } from '@sluice/domain/testing/sample-operations';
 import fc from 'fast-check';
@@ -34,6 +35,9 @@ test.runIf(nodeUrls.length > 1)(
     const [there, away] = [false, true].map(
       (isAway) => rows.find((row) => row.isAway === isAway)?.environmentId ?? 0,
     ) as [number, number];
+    const nodesOf = await listTenantNodes(database, [there, away]);
+    expect(nodesOf.size).toBe(2);
+    expect(nodesOf.get(there)).not.toBe(nodesOf.get(away));
     const waiting = inEnvironment(away, track('id:waiting', 'waited'));
 
     way.cut();
