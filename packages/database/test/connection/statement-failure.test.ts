@@ -1,4 +1,4 @@
-/** Failures that mean that a node of the database is away, as the coordinator of Citus reports them. */
+/** Failures of a node of Citus, as its coordinator reports them. */
 import { expect, test } from 'vitest';
 import { isNodeAway } from '../../src/connection/statement-failure.ts';
 

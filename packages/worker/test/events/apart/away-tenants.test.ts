@@ -1,4 +1,4 @@
-/** Workspaces whose node is away, from the first failure until one of their parts is applied. */
+/** Workspaces whose node is away, until their return. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { AwayTenants } from '../../../src/events/apart/away-tenants.ts';
@@ -23,12 +23,12 @@ function createAway() {
     tenants,
     told,
     state,
-    async pass(durationMs: number) {
+    pass: async (durationMs: number): Promise<void> => {
       state.nowMs += durationMs;
       tenants.lookIfDue();
       await turn();
     },
-    async tryPart(result: 'applied' | Error): Promise<boolean> {
+    tryPart: async (result: 'applied' | Error): Promise<boolean> => {
       let isTried = false;
       await tenants.tryIfAnswering(TENANT, async () => {
         isTried = true;
