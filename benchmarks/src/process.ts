@@ -5,7 +5,7 @@
  *
  * Ours also claims each commit batch and each event id, finds the person, and takes and ends the job. All take turns in one
  * run and one database, on a durable Postgres (`fsync`, `synchronous_commit`). With `--webhooks 1,10`, rounds beside so
- * many webhooks that take all events follow, on Redis. The webhooks are disabled, so deliveries are logged and none is sent.
+ * many webhooks that take all events follow, on Redis. The webhooks are disabled, so that deliveries are only logged.
  *
  * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
  * half as long again. Rounds in which the host of
@@ -163,7 +163,9 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
         ...Object.fromEntries(
           webhookCounts.map((count, place) => [
             `beside ${count} webhooks/none`,
-            median(results.map(({ redis, beside }) => (beside[place] ?? NaN) / redis.eventsPerSecond)),
+            median(
+              results.map(({ redis, beside }) => (beside[place] ?? NaN) / redis.eventsPerSecond),
+            ),
           ]),
         ),
       },

@@ -1,5 +1,5 @@
 /**
- * Bound of the kernel on the open files of this process, connections among them.
+ * The kernel's bound on open files, connections among them.
  *
  * Used by `intake/src/open-files.ts` and `worker/src/delivery/deliveries.ts`.
  */

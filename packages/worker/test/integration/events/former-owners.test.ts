@@ -1,4 +1,4 @@
-/** Late calls by names that their owners lost since, on a real database. */
+/** Late calls by names that others have since, on a real database. */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { describe as describePerson, peopleIn } from '@sluice/domain/testing/names-over-time';
