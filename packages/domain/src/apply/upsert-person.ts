@@ -71,7 +71,7 @@ export function identifyPerson(
   const { relationships, isHalf } = call;
   if (relationships)
     changeObjectsOfPerson(set, operation, person, { ...relationships, ...(isHalf && { isHalf }) });
-  if (!isOlder) reportIdentify(set, operation, call, person);
+  reportIdentify(set, operation, call, person, !isOlder);
   return person;
 }
 
@@ -149,7 +149,7 @@ function keepForVisitor(set: WorkingSet, operation: Operation, call: Identificat
   const { person, attributes, attributesAtMs, relationships } = call;
   const isKept = keepAttributes(set, operation, person.value, attributes, attributesAtMs);
   if (relationships) changeObjectsOfVisitor(set, operation, person, relationships);
-  if (isKept) reportIdentify(set, operation, call, undefined);
+  reportIdentify(set, operation, call, undefined, isKept);
 }
 
 /** The anonymous ids that become the person's. */

@@ -6,6 +6,7 @@
  * after the reporting events that the same call causes.
  */
 import type { JsonObject } from '../values/json.ts';
+import { canBeMadeObject } from '../operations/can-be-made.ts';
 import type {
   ChangeObjectRelationships,
   ChangePersonRelationships,
@@ -74,44 +75,64 @@ export function applicationsIn(operations: readonly Operation[]): ApplicationKey
 }
 
 /**
- * Reports attributes of a person, or of a visitor without a person.
+ * Reports attributes and relationships of a person, or of a visitor without a person. A relationship to an unknown
+ * object is left out of it.
  *
  * @param call - as it was sent.
+ * @param withAttributes - false: they were older than the stored ones, and skipped.
  */
 export function reportIdentify(
   set: WorkingSet,
   operation: Operation,
   { person: named, anonymousId, attributes, relationships }: IdentifyCall,
   person: PersonState | undefined,
+  withAttributes = true,
 ): void {
   if (!hasSubscriptions(set, operation)) return;
+  const entries = relationships ? appliedEntries(set, operation, relationships) : [];
+  if (!withAttributes && entries.length === 0) return;
   const visitor = named.kind === 'anonymous_id' ? named.value : anonymousId;
   report(set, operation, 'identify', 'identify', person, {
     ...(visitor !== undefined && { anonymous_id: visitor }),
-    attributes,
-    ...(relationships && {
-      relationship_action: relationships.action,
-      relationships: relationships.entries.map(objectEntry),
-    }),
+    ...(withAttributes && { attributes }),
+    ...(relationships &&
+      entries.length > 0 && {
+        relationship_action: relationships.action,
+        relationships: entries.map(objectEntry),
+      }),
     ...(operation.type === 'form.submit' && { form_id: operation.formId }),
   });
 }
 
 type IdentifyCall = Pick<IdentifyPerson, 'person' | 'anonymousId' | 'attributes' | 'relationships'>;
 
-/** Reports relationships of a person, or of a visitor. */
+/** Reports relationships of a person, or of a visitor. A call that names only unknown objects is not reported. */
 export function reportObjectsOfPerson(
   set: WorkingSet,
   operation: ChangePersonRelationships,
   person: PersonState | undefined,
 ): void {
   if (!hasSubscriptions(set, operation)) return;
-  const { person: named, action, entries } = operation;
+  const { person: named, action } = operation;
+  const entries = appliedEntries(set, operation, operation);
+  if (entries.length === 0) return;
   report(set, operation, 'group', `${action}_relationships`, person, {
     ...(named.kind === 'anonymous_id' && { anonymous_id: named.value }),
     relationships: entries.map(objectEntry),
   });
 }
+
+/** The ones that had an effect. An object that a relationship makes may still be missing: the call's other half makes it. */
+const appliedEntries = (
+  set: WorkingSet,
+  { environmentId }: Operation,
+  { action, entries }: Pick<ChangePersonRelationships, 'action' | 'entries'>,
+): readonly ObjectRelationship[] =>
+  entries.filter(
+    ({ object }) =>
+      set.findObject(environmentId, object) !== undefined ||
+      (action === 'add' && canBeMadeObject(object)),
+  );
 
 /**
  * Reports attributes or relationships of an object. People who are suppressed or unknown are left out of it. A call

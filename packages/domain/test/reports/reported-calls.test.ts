@@ -13,6 +13,12 @@ import {
 import { WAYS } from '../support/memory-store.ts';
 import { brief, reportsOf, storeFor } from '../support/incoming-reports.ts';
 
+const relationship = (objectId: string, attributes: object = {}) => ({
+  object_type_id: '1',
+  object_id: objectId,
+  relationship_attributes: attributes,
+});
+
 describe('which calls', () => {
   it.each(WAYS)('an event id once, %s', (_, isTogether) => {
     const store = storeFor({});
@@ -78,15 +84,58 @@ describe('which calls', () => {
       identify('anonymous_id:v', { plan: 'new' }, at(2_000)),
     );
     const entry = { person: { kind: 'id', value: '1' } as const, attributes: {} };
+    const joining = (objectId: string) => ({
+      ...at(1_000),
+      relationships: {
+        action: 'add' as const,
+        entries: [{ object: { objectTypeId: 1, objectId }, attributes: { role: 'owner' } }],
+      },
+    });
     const reports = reportsOf(
       store,
       identify('id:1', { plan: 'old' }, at(1_000)),
       identify('anonymous_id:v', { plan: 'old' }, at(1_000)),
+      identify('id:1', { plan: 'old' }, joining('first')),
+      identify('anonymous_id:v', { plan: 'old' }, joining('second')),
       identifyObject('acme', { a: 1 }, at(1_000)),
       identifyObject('acme', { a: 1 }, { ...at(1_000), relationships: [entry] }),
     );
-    expect(reports.map(({ data }) => data)).toEqual([
-      expect.not.objectContaining({ attributes: expect.anything() }),
+    expect(
+      reports.map(({ objectType, data }) => [
+        objectType,
+        'attributes' in data,
+        data['anonymous_id'],
+        data['relationships'],
+      ]),
+    ).toEqual([
+      ['identify', false, undefined, [relationship('first', { role: 'owner' })]],
+      ['identify', false, 'v', [relationship('second', { role: 'owner' })]],
+      ['group', false, undefined, [{ identifiers: { id: '1' }, relationship_attributes: {} }]],
+    ]);
+  });
+
+  it('of relationships the ones to known objects, and none of a call without an effect', () => {
+    const store = storeFor({});
+    store.apply(identify('id:1'), identifyObject('acme'));
+    const leave = (...objectIds: string[]) => ({
+      ...relate('id:1', '', {}, 'delete'),
+      entries: objectIds.map((objectId) => ({
+        object: { objectTypeId: 1, objectId },
+        attributes: {},
+      })),
+    });
+    const unknown = { object: { svcObjectId: 'ob99' }, attributes: {} };
+    const joining = { relationships: { action: 'add' as const, entries: [unknown] } };
+    const reports = reportsOf(
+      store,
+      relate('id:1', 'unknown', {}, 'delete'),
+      relate('anonymous_id:v', 'unknown', {}, 'delete'),
+      leave('acme', 'unknown') as ReturnType<typeof relate>,
+      identify('id:1', { plan: 'pro' }, joining),
+    );
+    expect(reports.map(({ metric, data }) => [metric, data['relationships']])).toEqual([
+      ['delete_relationships', [relationship('acme')]],
+      ['identify', undefined],
     ]);
   });
 
