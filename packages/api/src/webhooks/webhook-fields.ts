@@ -62,10 +62,16 @@ export const eventTypes = z
 /** The only type of an application's endpoints, as they are shown. */
 export const ENDPOINT_EVENTS: readonly string[] = ['message'];
 
+/** Of a text that is trimmed: not blank, and neither `.` nor `..`, which URL parsers take out of a path. */
+const APPLICATION_ID_PATTERN = String.raw`[^\s.]|\.\s+\.|\.\.\.`;
+
 /** A workspace's id of its customer, as publishing reads it. */
 export const applicationId = identifierText(ID_SIZE_BYTES_MAX)
   .min(1)
-  .meta(NOT_BLANK)
+  .meta({ pattern: APPLICATION_ID_PATTERN })
+  .refine((id) => id !== '.' && id !== '..', {
+    error: 'must not be . or .., which URLs leave out of a path',
+  })
   .refine((id) => !isLongerThan(id, ID_SIZE_BYTES_MAX), {
     error: `must be at most ${ID_SIZE_BYTES_MAX} bytes long`,
   })

@@ -82,7 +82,7 @@ function readMessage(draft: CallDraft, message: JsonObject, budget: StepBudget):
   );
   if (isAbsent(message.payload)) draft.refuse('required', 'payload', 'payload is required');
   const payload = readData(draft, message.payload, 'payload');
-  const application = readExactText(draft, message.application, 'application', ID_SIZE_BYTES_MAX);
+  const application = readApplication(draft, message.application);
   const channel = readExactText(draft, message.channel, 'channel', ID_SIZE_BYTES_MAX);
   const eventId = readEventId(draft, message.event_id, 'event_id');
   const { environmentId, receivedAtMs } = draft.context;
@@ -108,6 +108,14 @@ function readMessage(draft: CallDraft, message: JsonObject, budget: StepBudget):
     ...(channel !== undefined && { channel }),
     occurredAtMs,
   });
+}
+
+/** An id that no application can have would be taken for a label, and its message for the workspace's webhooks. */
+function readApplication(draft: CallDraft, value: unknown): string | undefined {
+  const id = readExactText(draft, value, 'application', ID_SIZE_BYTES_MAX);
+  if (id !== '.' && id !== '..') return id;
+  draft.refuse('invalid', 'application', 'application must not be . or ..', id);
+  return undefined;
 }
 
 /** @param budget - of all messages of the call. */

@@ -58,6 +58,8 @@ describe('refuses with the name of the field', () => {
     ['payload', 'no payload', { event_type: 'a' }],
     ['payload', 'a payload that is a list', { ...GOOD, payload: [1] }],
     ['event_id', 'a long id', { ...GOOD, event_id: 'x'.repeat(151) }],
+    ['application', 'an application that no URL can name', { ...GOOD, application: ' .. ' }],
+    ['application', 'an application that is a dot', { ...GOOD, application: '.' }],
     ['application', 'an application that is an object', { ...GOOD, application: {} }],
     ['channel', 'a long channel', { ...GOOD, channel: 'x'.repeat(151) }],
     [null, 'a large message', { ...GOOD, payload: { a: 'x'.repeat(65_536) } }],

@@ -17,6 +17,15 @@ import {
   UNIX_SECONDS,
 } from './json-schema.ts';
 
+const named = identifier(
+  'The customer of yours that it is for. Only the endpoints of this application receive it.',
+);
+/** URL parsers take `.` and `..` out of a path. */
+const APPLICATION = {
+  ...named,
+  pattern: String(named.pattern).replace('^', String.raw`^(?!\s*\.{1,2}\s*$)`),
+};
+
 const MESSAGE = {
   event_type: EVENT_NAME,
   payload: {
@@ -24,9 +33,7 @@ const MESSAGE = {
     type: 'object',
   },
   event_id: EVENT_ID,
-  application: identifier(
-    'The customer of yours that it is for. Only the endpoints of this application receive it.',
-  ),
+  application: APPLICATION,
   channel: identifier('`data.channel`.'),
   timestamp: UNIX_SECONDS,
 };
