@@ -66,7 +66,9 @@ export const INCOMING_SCHEMAS: Readonly<Record<IncomingEventType, IncomingSchema
     metrics: ['identify'],
     data: z.looseObject({
       ...whose,
-      attributes: anyObject.meta({ description: 'As sent; null removes one.' }),
+      attributes: anyObject.optional().meta({
+        description: 'As sent; null removes one. Absent if newer ones were stored before.',
+      }),
       relationship_action: z.enum(['add', 'delete']).optional(),
       relationships: z.array(z.looseObject(objectName)).optional(),
       form_id: z.string().optional(),
