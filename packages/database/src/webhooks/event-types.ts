@@ -16,11 +16,16 @@ export interface EventType {
   readonly schema: string | null;
   /** Of this version. */
   readonly madeAt: Date;
-  /** Publishing refuses the type. */
+  /** Publishing refuses the type, in every version. */
   readonly isArchived: boolean;
 }
 
-const COLUMNS = sql`name, version, description, schema, made_at as "madeAt", is_archived as "isArchived"`;
+/** Of each version. Archived is the whole type, and its row of the newest version says so. */
+const COLUMNS = sql`
+  name, version, description, schema, made_at as "madeAt",
+  exists (select from event_types c
+           where c.environment_id = event_types.environment_id and c.name = event_types.name and c.is_current
+             and c.is_archived) as "isArchived"`;
 
 /** A part of the types. Absent: all. */
 export interface EventTypeReach {

@@ -167,7 +167,7 @@ test('an archived type keeps its versions, is out of the list and the portal, an
   expect(await namesOf('')).not.toContain('old');
   expect(await namesOf('?include=archived')).toContain('old');
   expect((await get('/old')).json()).toMatchObject({ version: 2, archived: true });
-  expect((await get('/old?version=1')).json()).toMatchObject({ schema: SCHEMA });
+  expect((await get('/old?version=1')).json()).toMatchObject({ schema: SCHEMA, archived: true });
   const checked = await api.call('POST', '/v1/event_types/old/check', { body: { payload: {} } });
   expect(checked.json()).toEqual({
     fits: false,
@@ -180,7 +180,8 @@ test('an archived type keeps its versions, is out of the list and the portal, an
   const page = await world.openPage({ application: 'archive' });
   expect(await namesOf('', page)).not.toContain('old');
   expect(await namesOf('?include=archived', page)).not.toContain('old');
-  expectProblem(await page.call('GET', '/v1/event_types/old'), 404, 'not_found');
+  for (const query of ['', '?version=1'])
+    expectProblem(await page.call('GET', `/v1/event_types/old${query}`), 404, 'not_found');
   const session = (await page.call('GET', '/portal/session')).json<{ event_types: string[] }>();
   expect(session.event_types).not.toContain('old');
   expect(session.event_types).toContain('list.a');
