@@ -119,7 +119,7 @@ async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria:
 /**
  * The end of the deliveries that were tried, and the ones among them that are neither delivered nor abandoned: beyond
  * the lane's cursor some have ended beside others that hold it. In one statement, for both move on; by the primary
- * keys.
+ * keys. Undefined for a feed too, which sends nothing.
  */
 async function findFinished(
   database: DatabaseOrTransaction,
@@ -134,9 +134,10 @@ async function findFinished(
                 and a.sequence > cursor_sequence and a.sequence <= attempted_sequence and a.outcome <> 'retrying'
              order by 1) as "heldBack"
       from lanes
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
-    database,
-  );
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+       and exists (select from webhooks w
+                    where w.environment_id = lanes.environment_id and w.webhook_id = lanes.webhook_id
+                      and w.feed_name is null and w.deleted_at is null)`.execute(database);
   const [row] = rows;
   return row && { throughSequence: Number(row.through), heldBack: row.heldBack.map(Number) };
 }
