@@ -9,6 +9,7 @@
  */
 import type { PortalGrant } from '@sluice/database/webhooks/portal-links';
 import type { Webhook } from '@sluice/database/webhooks/webhooks';
+import { EVERY_EVENT_TYPE } from '@sluice/domain/delivery/incoming-event';
 import type { z } from 'zod';
 import { invalidRequest, type Problem } from '../http/problem.ts';
 import { ENDPOINT_EVENTS, type newWebhook, type webhookChanges } from './webhook-fields.ts';
@@ -88,6 +89,7 @@ export function changesBeyondGrant(
 }
 
 function eventsBeyond(events: readonly string[], allowed: readonly string[]): Problem | undefined {
+  if (allowed.includes(EVERY_EVENT_TYPE)) return undefined;
   const beyond = events.find((each) => !allowed.includes(each));
   if (beyond === undefined) return undefined;
   return refused(
