@@ -87,6 +87,26 @@ export function whyNoCertificates(pem: string, nowMs: number): string | undefine
 }
 
 /**
+ * The fault of authorities, worded to follow their field; undefined if they are valid. A self-signed certificate of an
+ * endpoint is its own authority.
+ */
+export function whyNoAuthorities(pem: string, nowMs: number): string | undefined {
+  const why = whyNoCertificates(pem, nowMs);
+  if (why !== undefined) return why;
+  const hasAuthority = blocksOf(pem).some((block) => {
+    const certificate = new X509Certificate(block);
+    return certificate.ca || isSelfSigned(certificate);
+  });
+  return hasAuthority
+    ? undefined
+    : 'must hold the certificate of an authority (CA:TRUE), or one that signed itself; no other certificate could be verified with it';
+}
+
+const isSelfSigned = (certificate: X509Certificate): boolean =>
+  certificate.subject === certificate.issuer &&
+  parsed(() => certificate.verify(certificate.publicKey)) === true;
+
+/**
  * The fault of a certificate's key, worded to follow its field; undefined if it is valid.
  *
  * @param certificate - PEM that was found good; the first one is the key's.

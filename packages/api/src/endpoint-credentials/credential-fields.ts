@@ -30,7 +30,7 @@ export const credentialFields = {
     .nullable()
     .meta({
       description:
-        'Shown to the endpoint. PEM; certificates between it and its authority follow the first. The key has no passphrase.',
+        'Shown to the endpoint. PEM; certificates between it and its authority follow the first. The key has no passphrase. Unused if the endpoint is an http URL.',
     }),
   certificate_authority: text(AUTHORITY_PEM_LENGTH_MAX).nullable().meta({
     description:
@@ -52,7 +52,7 @@ export const credentialFields = {
     .nullable()
     .meta({
       description:
-        'Client credentials: the worker fetches an access token there and sends it to the endpoint.',
+        'Client credentials: the worker fetches an access token there and sends it to the endpoint. To an http URL it goes unencrypted.',
     }),
 };
 

@@ -11,6 +11,7 @@ import { invalidRequest, type Problem } from '../http/problem.ts';
 import {
   certificateBlocks,
   showCertificates,
+  whyNoAuthorities,
   whyNoCertificates,
   whyNoPrivateKey,
   whyNoTls,
@@ -21,7 +22,7 @@ import { headerHints, hintOf } from './webhook-headers.ts';
 /** Reason why the body's credentials cannot be used; undefined if they can. */
 export function whyNoCredentials(body: CredentialsInBody, nowMs: number): Problem | undefined {
   const { client_certificate: client, certificate_authority: authority } = body;
-  const whyNoAuthority = authority ? whyNoCertificates(authority, nowMs) : undefined;
+  const whyNoAuthority = authority ? whyNoAuthorities(authority, nowMs) : undefined;
   if (whyNoAuthority !== undefined) return refused('certificate_authority', whyNoAuthority);
   if (!client) return undefined;
   const { certificate, private_key: key } = client;

@@ -4,12 +4,15 @@
  */
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import {
+  CLIENT_AUTHORITY,
   CLIENT_ONE_CERTIFICATE,
   LONG_SUBJECT_CERTIFICATE,
+  WEAK_CERTIFICATE,
 } from '@sluice/platform/testing/client-certificates';
 import { expect, test } from 'vitest';
 import {
   showCertificates,
+  whyNoAuthorities,
   whyNoCertificates,
   whyNoPrivateKey,
 } from '../../src/endpoint-credentials/client-certificates.ts';
@@ -30,6 +33,15 @@ test('a certificate whose end is no time is refused: no list could show when it 
   const [shown] = showCertificates(withEnd('21249901000000Z'));
   expect(shown?.expires_at).toBeNaN();
   expect(whyNoCertificates(withEnd('21249901000000Z'), NOW_MS)).toMatch(/a time cannot be read/);
+});
+
+test('an authority that can verify no certificate is refused', () => {
+  const nowMs = Date.UTC(2027, 0, 1);
+  expect(whyNoAuthorities(CLIENT_ONE_CERTIFICATE, nowMs)).toMatch(/certificate of an authority/);
+  expect(whyNoAuthorities(`${CLIENT_ONE_CERTIFICATE}${CLIENT_AUTHORITY}`, nowMs)).toBeUndefined();
+  expect(whyNoAuthorities(CLIENT_AUTHORITY, nowMs)).toBeUndefined();
+  // Signed by itself, OpenSSL accepts it for the endpoint that shows it.
+  expect(whyNoAuthorities(WEAK_CERTIFICATE, nowMs)).toBeUndefined();
 });
 
 test('a long subject is cut to a text that the audit log can keep', () => {

@@ -199,6 +199,11 @@ test.each([
     { certificate_authority: EXPIRED_CLIENT_CERTIFICATE },
     'must not be expired',
   ],
+  [
+    'certificate_authority',
+    { certificate_authority: CLIENT_ONE_CERTIFICATE },
+    'must hold the certificate of an authority',
+  ],
   ['oauth2.token_url', { oauth2: { ...OAUTH2, token_url: 'ftp://x' } }, 'http or https'],
   [
     'oauth2.token_url',
