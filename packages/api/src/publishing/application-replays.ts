@@ -3,6 +3,7 @@
  * its webhook from then on (`webhooks/webhook-replays.ts`), with its own progress and its own rate.
  */
 import type { Database } from '@sluice/database/connection/connection';
+import { partOfCall } from '@sluice/database/changes/call-parts';
 import { planReplay, startReplay } from '@sluice/database/replays/replay-start';
 import { findApplication, listEndpoints } from '@sluice/database/webhooks/applications';
 import { APPLICATION_ENDPOINT_COUNT_MAX } from '@sluice/domain/delivery/webhook';
@@ -11,6 +12,7 @@ import { callerNameOf, changeOriginOf, environmentOf } from '../auth/authenticat
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
+import { IDEMPOTENCY_KEPT_MS } from '../http/idempotency.ts';
 import { notFound } from '../http/problem.ts';
 import { criteriaOf, newReplay } from '../webhooks/replay-fields.ts';
 import { applicationId } from '../webhooks/webhook-fields.ts';
@@ -67,7 +69,7 @@ export function registerApplicationReplays(
         APPLICATION_ENDPOINT_COUNT_MAX,
       );
       const criteria = criteriaOf(request.body);
-      const { call: _, ...origin } = changeOriginOf(request);
+      const origin = changeOriginOf(request);
       const replays: EndpointReplay[] = [];
       for (const { webhookId } of endpoints) {
         const lane = { environmentId, webhookId };
@@ -82,6 +84,12 @@ export function registerApplicationReplays(
             });
           continue;
         }
+        const nowMs = now();
+        // Without a key of its own, each would be started again if the process died before it answered.
+        const call = await partOfCall(database, origin.call, `replay of ${webhookId}`, {
+          nowMs,
+          forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
+        });
         const started = await startReplay(
           database,
           lane,
@@ -91,8 +99,8 @@ export function registerApplicationReplays(
             createdBy: callerNameOf(request),
             traceparent: request.traceparent,
           },
-          origin,
-          now(),
+          { ...origin, call },
+          nowMs,
         );
         if (started.outcome === 'running')
           replays.push({ endpoint_id: webhookId, status: 'running' });

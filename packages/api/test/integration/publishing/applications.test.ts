@@ -140,6 +140,9 @@ test('refuses with the name of the field', async () => {
     ).errors.map((error) => error.field);
   expect(await refused({ id: 'é'.repeat(76), name: 'x' })).toEqual(['id']);
   expect(await refused({ id: ' ', name: 'x' })).toEqual(['id']);
+  // A URL parser makes `/v1/endpoints` of `/v1/applications/../endpoints`, also if the dots are percent-encoded.
+  expect(await refused({ id: '.', name: 'x' })).toEqual(['id']);
+  expect(await refused({ id: ' .. ', name: 'x' })).toEqual(['id']);
   expect(await refused({ id: 'x' })).toEqual(['name']);
   expect(await refused({ name: 'x', more: 1 })).toEqual(['more']);
   expectProblem(
@@ -254,6 +257,28 @@ test('all endpoints of an application are replayed by one call, each by itself',
     404,
     'not_found',
   );
+});
+
+test('a call that died before its answer starts no replay twice, also if the first ones have ended', async () => {
+  await makeEndpoint(id);
+  await makeEndpoint(id);
+  const call = async () => {
+    const headers = { 'idempotency-key': `replay-${id}` };
+    const answer = await api.call('POST', pathOf(id, '/replays'), { headers, body: { since: 0 } });
+    expect(answer.statusCode, answer.body).toBe(200);
+    return answer.json<{ replays: { status: string }[] }>();
+  };
+  const first = await call();
+  expect(first.replays.map(({ status }) => status)).toEqual(['started', 'started']);
+  // As a process leaves it that dies before the answer is kept.
+  await sql`
+    update idempotency_keys set answer = null, locked_until = to_timestamp(0)
+     where answer is not null`.execute(api.database);
+  await sql`
+    update webhook_replays set state = 'done', ended_at = now() where state = 'running'`.execute(
+    api.database,
+  );
+  expect(await call()).toEqual(first);
 });
 
 test('a webhook shows its signing method and days until it is disabled, and refuses invalid values', async () => {
