@@ -10,8 +10,9 @@ import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
 import type { ApiServer } from '../http/api-server.ts';
 import { sendProblem } from '../http/error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, missing } from '../http/fields.ts';
-import { limitReached, notFound } from '../http/problem.ts';
-import { newWebhook, webhook } from '../webhooks/webhook-fields.ts';
+import { invalidRequest, limitReached, notFound } from '../http/problem.ts';
+import { incomingOf } from '../webhooks/incoming-options.ts';
+import { webhook, webhookChanges } from '../webhooks/webhook-fields.ts';
 import { showFilters } from '../webhooks/webhook-options.ts';
 import { writeCursor } from './feed-cursor.ts';
 import { feedName, registerFeedReads, type FeedReadEffects } from './feed-reads.ts';
@@ -32,9 +33,10 @@ const TAKEN = {
   with_late: true,
   with_person_attributes: true,
 } as const;
-const body = newWebhook.pick(TAKEN).meta({
+const body = webhookChanges.pick(TAKEN).meta({
   id: 'NewFeed',
-  description: 'The events that the feed takes, as for a reporting webhook.',
+  description:
+    'The events that the feed takes, as for a reporting webhook. Absent fields stay; a new feed needs `events`.',
   requestExamples: [{ events: ['event'], event_names: ['order_placed'] }],
 });
 const feedShape = z
@@ -82,20 +84,18 @@ export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
     },
   };
   app.put('/v1/feeds/:name', { schema: putSchema }, async (request, reply) => {
-    const { event_names: names, attribute_filters: filters, ...given } = request.body;
+    const { events, attribute_filters: filters, ...given } = request.body;
+    const { full_resolution: fullResolution, with_content: withContent } = given;
     const put = await putFeed(
       database,
       environmentOf(request),
       request.params.name,
       {
-        events: given.events,
-        eventNames: names?.length ? names : null,
-        attributeFilters: filters?.length ? filters : null,
-        fullResolution: given.full_resolution,
-        withContent: given.with_content,
-        withImports: given.with_imports,
-        withLate: given.with_late,
-        withPersonAttributes: given.with_person_attributes,
+        ...(events !== undefined && { events }),
+        ...(filters !== undefined && { attributeFilters: filters?.length ? filters : null }),
+        ...(fullResolution !== undefined && { fullResolution }),
+        ...(withContent !== undefined && { withContent }),
+        ...incomingOf(given),
       },
       changeOriginOf(request),
       now(),
@@ -105,6 +105,8 @@ export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
         return reply.send(toWire(put.feed));
       case 'no_workspace':
         return sendProblem(request, reply, notFound('the workspace of this key was'));
+      case 'no_events':
+        return sendProblem(request, reply, NO_EVENTS);
       case 'too_many': {
         const problem = limitReached('the workspace', 'feeds', FEED_COUNT_MAX);
         return sendProblem(request, reply, problem);
@@ -132,6 +134,15 @@ export function registerFeeds(app: ApiServer, effects: FeedEffects): void {
       : sendProblem(request, reply, notFound('the feed was'));
   });
 }
+
+const NO_EVENTS = invalidRequest([
+  {
+    field: 'events',
+    reason: 'required',
+    message: 'events is required for a new feed',
+    source: { pointer: '/events' },
+  },
+]);
 
 const toWire = (feed: Feed): z.infer<typeof feedShape> => ({
   name: feed.name,

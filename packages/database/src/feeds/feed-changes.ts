@@ -21,14 +21,30 @@ const NO_ENDPOINT = 'https://feed.invalid/';
 export type FeedOutcome =
   | { readonly outcome: 'put'; readonly feed: Feed }
   | { readonly outcome: 'no_workspace' }
+  /** A new feed needs its event types. */
+  | { readonly outcome: 'no_events' }
   | { readonly outcome: 'too_many' };
 
-/** Makes the feed, which begins with the next event, or changes its event types and filters from the next event on. */
+const DEFAULTS: Omit<FeedSettings, 'events'> = {
+  eventNames: null,
+  attributeFilters: null,
+  fullResolution: false,
+  withContent: false,
+  withImports: false,
+  withLate: false,
+  withPersonAttributes: false,
+};
+
+/**
+ * Makes the feed, which begins with the next event, or changes its event types and filters from the next event on.
+ *
+ * @param settings - absent ones stay, or have the defaults in a new feed.
+ */
 export async function putFeed(
   database: Database,
   environmentId: number,
   name: string,
-  settings: FeedSettings,
+  settings: Partial<FeedSettings>,
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<FeedOutcome> {
@@ -40,10 +56,14 @@ export async function putFeed(
       if ((await lockEnvironment(transaction, environmentId)) === undefined)
         return { outcome: 'no_workspace' };
       const before = await findFeed(transaction, environmentId, name);
-      if (before) await updateFeed(transaction, before, settings);
+      if (before) await updateFeed(transaction, before, { ...before, ...settings });
+      else if (settings.events === undefined) return { outcome: 'no_events' };
       else if ((await listFeeds(transaction, environmentId)).length >= FEED_COUNT_MAX)
         return { outcome: 'too_many' };
-      else await insertFeed(transaction, environmentId, name, settings);
+      else {
+        const { events } = settings;
+        await insertFeed(transaction, environmentId, name, { ...DEFAULTS, ...settings, events });
+      }
       const feed = (await findFeed(transaction, environmentId, name)) as Feed;
       await recordWorkspaceChange(
         transaction,

@@ -212,6 +212,35 @@ test('a feed gets only its chosen event types, and a change applies to later eve
   });
 });
 
+test('a change keeps the settings that it does not name, and a new feed needs its events', async () => {
+  const all = {
+    events: ['event', 'page'],
+    event_names: ['paid'],
+    attribute_filters: [{ field: 'data.name', operator: 'exists' }],
+    full_resolution: true,
+    with_content: true,
+    with_imports: true,
+    with_late: true,
+    with_person_attributes: true,
+  };
+  expect((await put(name, all)).json()).toMatchObject(all);
+  expect((await put(name, {})).json()).toMatchObject(all);
+  expect((await put(name, { events: ['event'] })).json()).toMatchObject({
+    ...all,
+    events: ['event'],
+  });
+  const back = { event_names: null, attribute_filters: [], with_late: false };
+  expect((await put(name, back)).json()).toMatchObject({
+    ...all,
+    events: ['event'],
+    ...back,
+    attribute_filters: null,
+  });
+  const { errors } = expectProblem(await put(`${name}-new`, {}), 400, 'invalid_request');
+  expect(errors.map(({ field }) => field)).toEqual(['events']);
+  expectProblem(await api.call('GET', `/v1/feeds/${name}-new`), 404, 'not_found');
+});
+
 test('a feed sends no requests, and no call on webhooks finds it', async () => {
   const [id = ''] = await log(1);
   const { webhookId } = (await findFeed(api.database, api.a.environmentId, name))!;
@@ -223,8 +252,8 @@ test('a feed sends no requests, and no call on webhooks finds it', async () => {
   expectProblem(await api.call('GET', `${path}/secrets`), 404, 'not_found');
   const secret = { body: { overlap_seconds: 0 } };
   expectProblem(await api.call('POST', `${path}/secrets`, secret), 404, 'not_found');
-  const body = { since: 0 };
-  expect((await api.call('POST', `${path}/replays`, { body })).statusCode).not.toBe(200);
+  for (const body of [{ since: 0 }, { since: 0, dry_run: true }])
+    expectProblem(await api.call('POST', `${path}/replays`, { body }), 404, 'not_found');
   for (const part of ['state', 'deliveries', 'deliveries/1'])
     expectProblem(await api.call('GET', `${path}/${part}`), 404, 'not_found');
   for (const action of ['probe', 'deliveries/1/resend'])
