@@ -114,7 +114,7 @@ describe('which calls', () => {
     ]);
   });
 
-  it('of relationships the ones to known objects, and none of a call without an effect', () => {
+  it('only relationships to known objects are reported', () => {
     const store = storeFor({});
     store.apply(identify('id:1'), identifyObject('acme'));
     const leave = (...objectIds: string[]) => ({
