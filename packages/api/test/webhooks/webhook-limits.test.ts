@@ -11,7 +11,7 @@ const grantOf = (eventTypes: readonly string[]): PortalGrant => ({
   attributeFilters: null,
   returnUrl: null,
   applicationId: null,
-  theme: {},
+  theme: { color_scheme: 'auto' },
 });
 const wanted = (events: readonly string[]) =>
   newWebhook.parse({ name: 'a', endpoint: 'https://example.com/a', events });
