@@ -10,7 +10,7 @@ import type { BatchItems } from '@sluice/domain/parsing/batch';
 import type { JsonFault } from '@sluice/domain/parsing/lenient-json';
 import { readBody, readItem, type Body, type NextTurn } from './read-body.ts';
 import { NO_LOOK, type KeyLook } from './repeated-key.ts';
-import { BatchSplitter, type ItemPlace } from './split-batch.ts';
+import { BatchSplitter } from './split-batch.ts';
 
 /** Between two looks at the clock: some 0.1 ms. */
 const STEP_SIZE_BYTES = 64 * 1_024;
@@ -69,25 +69,25 @@ function bodyOf(
 class SplitItems implements BatchItems {
   readonly count: number;
   readonly #bytes: Uint8Array;
-  readonly #places: readonly ItemPlace[];
+  readonly #splitter: BatchSplitter;
   readonly #faults: Map<number | null, readonly JsonFault[]>;
   readonly #mayRepeatKey: KeyLook;
 
   constructor(
     bytes: Uint8Array,
-    { itemCount, items }: BatchSplitter,
+    splitter: BatchSplitter,
     faults: Map<number | null, readonly JsonFault[]>,
     mayRepeatKey: KeyLook,
   ) {
-    this.count = itemCount;
+    this.count = splitter.itemCount;
     this.#bytes = bytes;
-    this.#places = items;
+    this.#splitter = splitter;
     this.#faults = faults;
     this.#mayRepeatKey = mayRepeatKey;
   }
 
   read(index: number, sizeBytesMax: number): { readonly value: unknown } | undefined {
-    const place = this.#places[index];
+    const place = this.#splitter.placeOf(index);
     if (place === undefined) throw new RangeError(`item ${index} was not kept`);
     const { start, end, sizeBytesMin } = place;
     // A look at its size is cheap; an item of 4 MB would take 0.2 s to be read.

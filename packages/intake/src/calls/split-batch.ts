@@ -40,8 +40,8 @@ export interface ItemPlace {
 }
 
 export class BatchSplitter {
-  /** The first `KEPT_COUNT_MAX`. */
-  readonly items: ItemPlace[] = [];
+  /** Start, end and least size of the first `KEPT_COUNT_MAX` items. As objects, 10,000 of them kept the collector busy. */
+  readonly #places: number[] = [];
   itemCount = 0;
   /** A `\u` is in some text. */
   hasEscapes = false;
@@ -122,6 +122,18 @@ export class BatchSplitter {
     return sizeBytes;
   }
 
+  /** Undefined for one that was not kept. */
+  placeOf(index: number): ItemPlace | undefined {
+    const at = 3 * index;
+    const [start, end, sizeBytesMin] = [
+      this.#places[at],
+      this.#places[at + 1],
+      this.#places[at + 2],
+    ];
+    if (start === undefined || end === undefined || sizeBytesMin === undefined) return undefined;
+    return { start, end, sizeBytesMin };
+  }
+
   /** The body with an empty list in place of its items. Only if it is whole. */
   envelope(): Buffer {
     const parts: Uint8Array[] = [];
@@ -187,7 +199,7 @@ export class BatchSplitter {
 
   #beginList(at: number): void {
     // Of two lists the last counts, as with `JSON.parse`.
-    this.items.length = 0;
+    this.#places.length = 0;
     this.itemCount = 0;
     this.#isInList = true;
     this.#outside.push(at + 1);
@@ -203,7 +215,7 @@ export class BatchSplitter {
   #endItem(end: number): void {
     const start = this.#itemStart;
     const sizeBytesMin = end - start - this.#slackSizeBytes - this.#spaceSizeBytes;
-    if (this.itemCount++ < KEPT_COUNT_MAX) this.items.push({ start, end, sizeBytesMin });
+    if (this.itemCount++ < KEPT_COUNT_MAX) this.#places.push(start, end, sizeBytesMin);
     this.#beginItem(end + 1);
   }
 

@@ -6,11 +6,13 @@
  * ```
  *   tiny body ──▶ the event loop, at once ──────────────────────────▶ read at once
  *   small body ─────┴─▶ a shared turn on the event loop ────────────▶ read in the same turn
- *   large body ─────┴─▶ wait ─▶ one of four places, or the fifth ───▶ read in a turn
+ *   large body ─────┴─▶ wait ─▶ one of four places, or the last ────▶ read in a turn
  * ```
- * The fifth place is for a workspace without any, so bombs of another workspace do not keep it waiting.
+ * There are four places, or as many as cores but one. The last, one more, is for a workspace without any, so bombs of
+ * another workspace do not keep it waiting.
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
+import { availableParallelism } from 'node:os';
 import { inflateAtOnce, inflateBody, mayInflateAtOnce } from '../calls/inflate-body.ts';
 import type { NextTurn, UninflatedBody } from '../calls/read-body.ts';
 import type { Call } from '../calls/calls.ts';
@@ -20,8 +22,11 @@ import type { Turns } from './turns.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
-/** With the place for a workspace without any. Its body shares the threads, which inflate 16 KB at a time. */
-const PLACE_COUNT = RUNNING_COUNT_MAX + 1;
+/**
+ * One core is left to the event loop. With four bodies at a time on two cores, the p99 of an honest call was 28 to 31 ms,
+ * with one 18 ms (`npm run bench -- hostile --attacks "batch that inflates"`).
+ */
+const SPARE_CORE_COUNT = Math.max(1, availableParallelism() - 1);
 
 /**
  * The body keeps its place until this resolves: so few inflated bodies are held. With `isInTurn` it has a turn on the
@@ -56,6 +61,8 @@ export interface InflationState {
 }
 
 interface Inflations {
+  /** Without the place for a workspace without any. Its body shares the threads, which inflate 16 KB at a time. */
+  readonly runningCountMax: number;
   runningCount: number;
   /** By workspace; an entry is above 0. */
   readonly runningCounts: Map<number, number>;
@@ -63,7 +70,11 @@ interface Inflations {
   readonly waiting: FairQueue<Inflation>;
 }
 
-export const noInflations = (): Inflations => ({
+/** @param runningCountMax - bodies that are inflated at a time; one more if its workspace has no other. */
+export const noInflations = (
+  runningCountMax = Math.min(RUNNING_COUNT_MAX, SPARE_CORE_COUNT),
+): Inflations => ({
+  runningCountMax,
   runningCount: 0,
   runningCounts: new Map(),
   waiting: new FairQueue(),
@@ -151,9 +162,9 @@ function wait(state: InflationState, inflation: Inflation): void {
 }
 
 function startNext(state: InflationState): void {
-  const { runningCount, runningCounts, waiting } = state.inflations;
-  if (runningCount >= PLACE_COUNT) return;
-  const isFree = runningCount < RUNNING_COUNT_MAX;
+  const { runningCount, runningCountMax, runningCounts, waiting } = state.inflations;
+  if (runningCount > runningCountMax) return;
+  const isFree = runningCount < runningCountMax;
   const inflation = waiting.take((owner) => isFree || !runningCounts.has(owner));
   if (inflation === undefined) return;
   inflation.isWaiting = false;

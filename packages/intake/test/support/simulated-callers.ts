@@ -28,7 +28,7 @@ export const stateWith = (
   refusedCounts: new Map(),
   collected: capacityOfOne(collectedSizeBytesMax),
   unread: capacityOfOne(MEBIBYTE),
-  inflations: noInflations(),
+  inflations: noInflations(4),
   streams: new Set(),
   turns: new Turns(() => performance.now()),
   demoGate: new DemoGate([]),
