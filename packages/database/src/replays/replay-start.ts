@@ -119,7 +119,7 @@ async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria:
 /**
  * The end of the deliveries that were tried, and the ones among them that are neither delivered nor abandoned: beyond
  * the lane's cursor some have ended beside others that hold it. In one statement, for both move on; by the primary
- * keys. Undefined for a feed too, which sends nothing.
+ * keys. Undefined for a feed too: its consumer reads it.
  */
 async function findFinished(
   database: DatabaseOrTransaction,

@@ -20,7 +20,7 @@ export interface EventType {
   readonly isArchived: boolean;
 }
 
-/** Of each version. Archived is the whole type, and its row of the newest version says so. */
+/** A type is archived as a whole: the row of its newest version counts for every version. */
 const COLUMNS = sql`
   name, version, description, schema, made_at as "madeAt",
   exists (select from event_types c
