@@ -35,6 +35,11 @@ export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
 }
 
+/** As a serialisation failure: what a transaction read changed before it had locked the rows. */
+export class ChangedMeanwhile extends Error {
+  readonly code = '40001';
+}
+
 /** True if the statement changed no data, and the same call may simply be made again. */
 export function isSacrificed(error: unknown): boolean {
   return SACRIFICED_SQLSTATES.has(sqlStateOf(error));

@@ -129,6 +129,10 @@ export class AwayTenants {
       await look(environmentId);
       this.#tenants.set(environmentId, { ...away, lookAtMs: Infinity, answersSinceMs: now() });
     } catch {
+      // The other workspaces of the node wait too: a look at each would keep other nodes waiting for hours.
+      for (const [other, { node, answersSinceMs, ...rest }] of [...this.#tenants])
+        if (node !== undefined && node === away.node && answersSinceMs === undefined)
+          if (other !== environmentId && !rest.isTried) this.#wait(other, { ...rest, node });
       this.#wait(environmentId, away);
     }
   }

@@ -8,11 +8,12 @@ const away = () =>
   Object.assign(new Error('connection to the remote node failed'), { code: '08006' });
 
 function createAway() {
-  const state = { nowMs: 0, isReadable: false };
+  const state = { nowMs: 0, isReadable: false, lookedAt: [] as number[] };
   const told: string[] = [];
   const tenants = new AwayTenants({
-    look: async () => {
+    look: async (environmentId) => {
       told.push('look');
+      state.lookedAt.push(environmentId);
       if (!state.isReadable) throw away();
     },
     now: () => state.nowMs,
@@ -84,4 +85,14 @@ test('a workspace that answers is back after eight seconds if no shard here has 
   expect(tenants.has(TENANT)).toBe(true);
   await pass(1);
   expect([tenants.isEmpty, tenants.backCount]).toEqual([true, 1]);
+});
+
+test('a look that fails puts off all workspaces of the node, so that one of another node is looked at next', async () => {
+  const { tenants, state, pass } = createAway();
+  for (const tenant of [1, 2, 3]) tenants.add(tenant, away(), 20);
+  tenants.add(4, away(), 30);
+  await pass(1_000);
+  expect(state.lookedAt).toEqual([1, 4]);
+  await pass(1_000);
+  expect(state.lookedAt).toEqual([1, 4, 2, 4]);
 });

@@ -143,6 +143,20 @@ test('a late deletion by a name that its owner gives up meanwhile deletes them',
   expect(await world().countOf('people', environmentId())).toBe(0);
 });
 
+test('a late deletion by a name whose owner is merged meanwhile deletes the person they became, and leaves its present owner', async () => {
+  await apply(environmentId(), identify('id:x'));
+  await apply(environmentId(), await rename(environmentId(), 'id:x', 'y'), 100);
+  await apply(environmentId(), identify('id:x'), 200);
+  await apply(environmentId(), identify('id:q'), 250);
+  const merging = await runAndKeepOpen({ ...merge('id:q', 'id:y'), receivedAtMs: NOW_MS + 300 });
+  const removal = apply(environmentId(), late(remove('id:x')), 50);
+  // Beside the transaction that is kept open.
+  await untilWaiting(2);
+  await merging.end();
+  await removal;
+  expect(await world().rowsOf('people', environmentId(), 'id')).toEqual([{ id: 'x' }]);
+});
+
 test('a late deletion by a name that its owner gave up comes after earlier calls by their other names', async () => {
   const shards = await createShardsWorld('postgres');
   onTestFinished(() => shards.close());
