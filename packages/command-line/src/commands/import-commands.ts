@@ -1,8 +1,9 @@
 /** `sluice imports …`, and `sluice import FILE`: a CSV of events into the workspace, watched until every row was read. */
 import { randomUUID } from 'node:crypto';
-import { openAsBlob } from 'node:fs';
-import { access, constants } from 'node:fs/promises';
+import { createReadStream, openAsBlob } from 'node:fs';
+import { access, constants, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { blob } from 'node:stream/consumers';
 import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
@@ -123,11 +124,14 @@ interface SendingOptions {
   readonly watch: boolean;
 }
 
-/** Its bytes stay on the disk until they are sent. @throws AppError COMMAND_FAILED if it cannot be read. */
+/** Bytes of a file stay on the disk until they are sent. @throws AppError COMMAND_FAILED if it cannot be read. */
 async function openFile(file: string): Promise<Blob> {
   try {
     await access(file, constants.R_OK);
-    return await openAsBlob(file);
+    // A pipe has no size, and is read once: into memory.
+    return (await stat(file)).isFile()
+      ? await openAsBlob(file)
+      : await blob(createReadStream(file));
   } catch (cause) {
     throw new AppError(
       'COMMAND_FAILED',

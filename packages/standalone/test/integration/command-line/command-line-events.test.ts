@@ -1,4 +1,5 @@
 /** `sluice` with events, against running services: import, send, tail, trace, listen. */
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,6 +38,15 @@ test('import sends a file, and waits until its rows are events', async () => {
       percent: 100,
     },
   });
+
+  // A pipe has no size.
+  const pipe = join(folder, 'pipe.csv');
+  execFileSync('mkfifo', [pipe]);
+  const [piped] = await Promise.all([
+    sluice('--json', 'import', pipe, '--identifier', 'id'),
+    writeFile(pipe, '_svc_name,_svc_customer_id\nbought,importer\n'),
+  ]);
+  expect(JSON.parse(piped.output), piped.errors).toMatchObject({ import: { rows_imported: 1 } });
 
   await writeFile(file, '_svc_name,_svc_customer_id\nbought,nobody\n');
   const failed = await sluice('--json', 'import', file, '--identifier', 'id');
