@@ -87,19 +87,16 @@ export function whyNoCertificates(pem: string, nowMs: number): string | undefine
 }
 
 /**
- * The fault of authorities, worded to follow their field; undefined if they are valid. A self-signed certificate of an
- * endpoint is its own authority.
+ * The fault of authorities, worded to follow their field; undefined if they are valid. TLS looks for a chain up to a
+ * root, so an intermediate authority alone verifies no certificate. A self-signed certificate of an endpoint is its own root.
  */
 export function whyNoAuthorities(pem: string, nowMs: number): string | undefined {
   const why = whyNoCertificates(pem, nowMs);
   if (why !== undefined) return why;
-  const hasAuthority = blocksOf(pem).some((block) => {
-    const certificate = new X509Certificate(block);
-    return certificate.ca || isSelfSigned(certificate);
-  });
-  return hasAuthority
+  const hasRoot = blocksOf(pem).some((block) => isSelfSigned(new X509Certificate(block)));
+  return hasRoot
     ? undefined
-    : 'must hold the certificate of an authority (CA:TRUE), or one that signed itself; no other certificate could be verified with it';
+    : 'must hold a certificate that signed itself: the root of the authority, or the certificate of the endpoint; no other certificate could be verified without it';
 }
 
 const isSelfSigned = (certificate: X509Certificate): boolean =>

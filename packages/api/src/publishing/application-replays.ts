@@ -70,6 +70,8 @@ export function registerApplicationReplays(
       );
       const criteria = criteriaOf(request.body);
       const origin = changeOriginOf(request);
+      // The key may come again with another body if this call fails.
+      const asked = JSON.stringify(request.body);
       const replays: EndpointReplay[] = [];
       for (const { webhookId } of endpoints) {
         const lane = { environmentId, webhookId };
@@ -86,7 +88,7 @@ export function registerApplicationReplays(
         }
         const nowMs = now();
         // Without a key of its own, each would be started again if the process died before it answered.
-        const call = await partOfCall(database, origin.call, `replay of ${webhookId}`, {
+        const call = await partOfCall(database, origin.call, `replay of ${webhookId} ${asked}`, {
           nowMs,
           forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
         });

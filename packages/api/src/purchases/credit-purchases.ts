@@ -22,6 +22,7 @@ import {
 } from '@sluice/domain/billing/catalogue';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
+import { refusalMessage } from '@sluice/domain/billing/decline-message';
 import type { PaymentMethodType } from '@sluice/domain/billing/purchase-workflow';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -167,7 +168,7 @@ interface CardPayment {
  * Payment by card: waits until the workers have made the invoice, or the customer's credit with the payment provider has
  * paid it.
  *
- * @throws RequestRefused 503, 502
+ * @throws RequestRefused 409, 503, 502
  */
 export async function waitForPayment(
   { database, purchaseWaitMs }: Pick<BillingEffects, 'database' | 'purchaseWaitMs'>,
@@ -185,6 +186,13 @@ export async function waitForPayment(
   );
   const workflow = state?.workflow ?? started;
   if (workflow.status === 'success') return { workflow, payment: null };
+  // The worker's catalogue has another price.
+  if (workflow.status === 'failed' && workflow.result?.refusal === 'amount_changed')
+    throw new RequestRefused({
+      code: 'amount_changed',
+      message: refusalMessage('amount_changed'),
+      meta: { run_id: workflow.runId },
+    });
   const output = state?.steps.find((step) => isOpen(step))?.output as FinalizeOutput | undefined;
   if (workflow.status === 'pending' && output?.clientSecret)
     return {

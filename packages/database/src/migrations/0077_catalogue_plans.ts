@@ -38,8 +38,9 @@ export const cataloguePlans: Migration = {
         if has_table_privilege('receipts', 'insert') or not exists (select from catalogue_plans) then
           return new;
         end if;
-        -- Two grants at the same time must see each other.
-        perform from credit_accounts where account_id = new.account_id and kind = new.kind for update;
+        -- Two grants at the same time must see each other, or fail by their isolation.
+        update credit_accounts set last_grant_id = last_grant_id
+         where account_id = new.account_id and kind = new.kind;
         select (p.included ->> new.kind)::bigint into included
           from accounts a join catalogue_plans p using (plan_id)
          where a.account_id = new.account_id and a.plan_unpaid_run_id is null
@@ -66,7 +67,7 @@ export const cataloguePlans: Migration = {
       begin
         if has_table_privilege('receipts', 'insert') or not exists (select from catalogue_plans)
            or exists (select from catalogue_plans p
-                       where p.plan_id = new.plan_id and p.name = new.plan_name and p.tier = 'builder') then
+                       where p.plan_id = new.plan_id and p.tier = 'builder') then
           return new;
         end if;
         raise exception 'only a worker may put an account on this plan'
@@ -74,8 +75,8 @@ export const cataloguePlans: Migration = {
       end
       $body$`.execute(database);
     await sql`
-      create trigger plans_by_catalogue before update of plan_id, plan_name on accounts for each row
-        when ((old.plan_id, old.plan_name) is distinct from (new.plan_id, new.plan_name))
+      create trigger plans_by_catalogue before update of plan_id on accounts for each row
+        when (old.plan_id is distinct from new.plan_id)
         execute function require_builder_plan()`.execute(database);
   },
 };

@@ -1,7 +1,8 @@
 /**
  * Catalogue of plans, add-ons, packs, credits and coupons. It is one versioned value that is read and validated at
  * start (`billing-vendor/src/catalogue/read-catalogue.ts`). A purchase workflow keeps the price that it was started
- * with, so a new version changes no purchase under way. Clients name entries, never amounts.
+ * with. If the worker's version has another one before the first charge, it ends without a charge. Clients name entries,
+ * never amounts.
  */
 import type { Money } from '../values/money.ts';
 

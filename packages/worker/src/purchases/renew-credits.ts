@@ -33,7 +33,6 @@ export async function renewCredits({
   logger,
 }: RenewCreditsDeps): Promise<void> {
   const nowMs = now();
-  await publishPlans(database, catalogue.plans);
   const change = database.transaction();
   for (const plan of catalogue.plans) {
     for (const kind of CREDIT_KINDS) {
@@ -56,4 +55,6 @@ export async function renewCredits({
   await eachAlone(logger, 'end credits', ended, (account) =>
     change.execute((transaction) => expireAccountCredits(transaction, account, nowMs)),
   );
+  // Last: the rest is done if it fails.
+  await publishPlans(database, catalogue.plans);
 }

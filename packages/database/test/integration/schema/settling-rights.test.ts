@@ -335,7 +335,6 @@ describe('once a worker has published the plans', () => {
         .execute((transaction) => endEssentialsTrial(transaction, accountId, builder, NOW_MS));
     for (const forged of [
       { ...BUILDER, id: 'premium_month' },
-      { ...BUILDER, name: 'Premium' },
       { ...BUILDER, id: 'no_plan' },
     ])
       await expect(end(forged)).rejects.toMatchObject(refused);
