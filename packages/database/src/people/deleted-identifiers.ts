@@ -9,7 +9,7 @@ import type {
   IdentifierKey,
   PersonKey,
 } from '@sluice/domain/state/loaded-state';
-import { FORGOTTEN, heirIn } from '@sluice/domain/state/names/name-ends';
+import { heirIn } from '@sluice/domain/state/names/name-ends';
 import { deletedKeysOf, ownersWhoMayBeThere } from '@sluice/domain/state/replayed-calls';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
@@ -25,7 +25,8 @@ import { lockIdentifiers } from './person-identifiers.ts';
  * Neither number nor mark is a parameter: Citus sends a parameter behind `on conflict` to the node without its type.
  */
 const HAS_MANY_OWNERS = sql`octet_length(r.owners::text) > 6000`;
-const FORGOTTEN_ENDS = sql.lit(JSON.stringify({ [FORGOTTEN]: 0 }));
+/** The name is `FORGOTTEN` of the domain. */
+const FORGOTTEN_ENDS = sql`'{"forgotten": 0}'::jsonb`;
 
 /**
  * Identifiers and people that were deleted, with the people whose the identifiers were, and whom those became by merges.
@@ -129,7 +130,7 @@ export async function rememberDeletedIdentifiers(
     order by environment_id, kind collate "C", value collate "C"
     on conflict (environment_id, kind, value)
       do update set deleted_at = greatest(r.deleted_at, excluded.deleted_at),
-        owners = case when ${HAS_MANY_OWNERS} then excluded.owners || ${FORGOTTEN_ENDS}::jsonb
+        owners = case when ${HAS_MANY_OWNERS} then excluded.owners || ${FORGOTTEN_ENDS}
                       else coalesce(r.owners, '{}') || excluded.owners end,
         names = case when excluded.names is null then r.names
                      else coalesce(r.names, '{}') || excluded.names end`.execute(transaction);
