@@ -1,5 +1,5 @@
 /** The workspace at a glance: incoming calls, refusals, backlogs, latest changes. Each number leads to its list. */
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { StatisticsChart } from '../charts/statistics-chart.tsx';
 import { get } from '../client/calls.ts';
 import type { Described } from '../client/operations.ts';
@@ -98,7 +98,6 @@ function Tile({
 /** Counted by the live tail while the page is open. The counts are not stored. */
 function Calls() {
   const nowMs = useNow();
-  const [sinceMs] = useState(Date.now);
   const { lastMinute, isOpen, failure } = useTail({ isPaused: false });
   if (failure)
     return (
@@ -106,8 +105,7 @@ function Calls() {
         <Failure failure={failure} />
       </li>
     );
-  const { callCount, refusedPercent } = lastMinute(nowMs);
-  const spanMs = Math.min(60_000, nowMs - sinceMs);
+  const { callCount, refusedPercent, spanMs } = lastMinute(nowMs);
   return (
     <>
       <Tile to="/live" value={isOpen ? countText(callCount) : '…'}>

@@ -14,6 +14,8 @@ export interface LastMinute {
   readonly callCount: number;
   /** Of the calls, 0 to 100. */
   readonly refusedPercent: number;
+  /** Since the latest opening of the tail, a minute at most. 0 while there was none. */
+  readonly spanMs: number;
 }
 
 export const isRefused = ({ outcome }: TailLine): boolean => REFUSED.has(outcome);
@@ -22,6 +24,13 @@ export class LastMinuteCounts {
   /** By Unix second, in the order of arrival. */
   readonly #seconds = new Map<number, { callCount: number; refusedCount: number }>();
   #droppedCount = 0;
+  #openedAtMs = Infinity;
+
+  /** The tail is open from now on. Calls before it are not counted: those of a break between are not known. */
+  open(nowMs: number): void {
+    this.clear();
+    this.#openedAtMs = nowMs;
+  }
 
   /** Deliveries are no calls. Lines that were dropped count as calls that came when the line after them did. */
   add(row: TailLine | DroppedLines): void {
@@ -58,6 +67,10 @@ export class LastMinuteCounts {
       callCount += counts.callCount;
       refusedCount += counts.refusedCount;
     }
-    return { callCount, refusedPercent: callCount === 0 ? 0 : (100 * refusedCount) / callCount };
+    return {
+      callCount,
+      refusedPercent: callCount === 0 ? 0 : (100 * refusedCount) / callCount,
+      spanMs: Math.max(0, Math.min(MINUTE_SECONDS * 1000, nowMs - this.#openedAtMs)),
+    };
   }
 }

@@ -33,6 +33,11 @@ export class TailBuffer {
     if (this.#rows.length > 2 * ROW_COUNT_MAX) this.#rows = this.#rows.slice(-ROW_COUNT_MAX);
   }
 
+  /** The tail is open from now on. */
+  open(nowMs: number): void {
+    this.#lastMinute.open(nowMs);
+  }
+
   clear(): void {
     this.#rows = [];
     this.#lineCount = 0;

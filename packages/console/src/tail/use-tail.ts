@@ -131,6 +131,10 @@ function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): () => v
     reading?.abort();
     reading = undefined;
   };
+  const hide = (): void => {
+    stop();
+    onState(false);
+  };
   const start = (isAgain: boolean): void => {
     const own = new AbortController();
     reading = own;
@@ -146,6 +150,7 @@ function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): () => v
       );
     };
     const opened = (): void => {
+      buffer.open(Date.now());
       onState(true);
       if (isAgain) buffer.add([{ kind: 'dropped', count: null }]);
     };
@@ -155,7 +160,7 @@ function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): () => v
   };
   const onVisibility = (): void => {
     clearTimeout(hiding);
-    if (document.visibilityState === 'hidden') hiding = setTimeout(stop, HIDDEN_FOR_MS);
+    if (document.visibilityState === 'hidden') hiding = setTimeout(hide, HIDDEN_FOR_MS);
     else if (!reading) start(true);
   };
 

@@ -16,6 +16,7 @@ const line = (agoMs: number, change: Partial<TailLine> = {}): TailLine => ({
 
 const countsOf = (rows: readonly (TailLine | DroppedLines)[]) => {
   const buffer = new TailBuffer();
+  buffer.open(NOW_MS - 60_000);
   buffer.add(rows);
   return buffer.lastMinute(NOW_MS);
 };
@@ -29,8 +30,8 @@ test('calls of the last minute are counted, deliveries and older ones are not', 
     line(1, { kind: 'refused', outcome: 'rate_limited' }),
     line(0),
   ];
-  expect(countsOf(rows)).toEqual({ callCount: 4, refusedPercent: 50 });
-  expect(countsOf([])).toEqual({ callCount: 0, refusedPercent: 0 });
+  expect(countsOf(rows)).toEqual({ callCount: 4, refusedPercent: 50, spanMs: 60_000 });
+  expect(countsOf([])).toEqual({ callCount: 0, refusedPercent: 0, spanMs: 60_000 });
 });
 
 test('lines that the page could not read count by their place in the list', () => {
@@ -43,7 +44,19 @@ test('a minute with more calls than the page keeps rows is counted whole', () =>
   const rows = Array.from({ length: 4 * ROW_COUNT_MAX }, (_, place) =>
     line(place % 59_000, place % 4 === 0 ? { kind: 'refused', outcome: 'refused' } : {}),
   );
-  expect(countsOf(rows)).toEqual({ callCount: 4 * ROW_COUNT_MAX, refusedPercent: 25 });
+  expect(countsOf(rows)).toMatchObject({ callCount: 4 * ROW_COUNT_MAX, refusedPercent: 25 });
+});
+
+test('a tail that opens again counts from then on, and its span begins then', () => {
+  const buffer = new TailBuffer();
+  expect(buffer.lastMinute(NOW_MS).spanMs).toBe(0);
+  buffer.open(NOW_MS - 90_000);
+  buffer.add([line(30_000)]);
+  expect(buffer.lastMinute(NOW_MS)).toMatchObject({ callCount: 1, spanMs: 60_000 });
+  buffer.open(NOW_MS - 5_000);
+  expect(buffer.lastMinute(NOW_MS)).toMatchObject({ callCount: 0, spanMs: 5_000 });
+  buffer.add([line(1_000)]);
+  expect(buffer.lastMinute(NOW_MS)).toMatchObject({ callCount: 1, spanMs: 5_000 });
 });
 
 test('a page that stays open for a day counts the last minute alone', () => {
