@@ -61,8 +61,9 @@ export function NewReplay<Answer>({
     const { current: change } = changeCount;
     void run(async () => {
       setPlan(undefined);
-      setAsked(body);
-      const counted = planOf(await request(callOf({ ...body, dry_run: true }), { workspaceId }));
+      const bounded = await boundedOf(body);
+      setAsked(bounded);
+      const counted = planOf(await request(callOf({ ...bounded, dry_run: true }), { workspaceId }));
       if (change === changeCount.current) setPlan(counted);
     });
   };
@@ -106,6 +107,11 @@ export function NewReplay<Answer>({
               `: about ${durationText((plan.takes_about_s ?? plan.count / rate) * 1000)} at this rate`}
             .
           </p>
+          {asked?.until !== undefined && (
+            <p className="faint">
+              Logged before <Time atMs={asked.until * 1000} isWhole />
+            </p>
+          )}
           <Parts plan={plan} />
           {plan.count > 0 && asked && (
             <button
@@ -155,6 +161,17 @@ function ReplayFields() {
       <input id="replay-rate" name="rate" type="number" min="1" max="1000" defaultValue="10" />
     </>
   );
+}
+
+/**
+ * A range without an end ends with the present second, so that deliveries logged after the count are not sent too. The
+ * count waits for that end.
+ */
+async function boundedOf(wanted: WantedReplay): Promise<WantedReplay> {
+  if (wanted.until !== undefined) return wanted;
+  const until = Math.floor(Date.now() / 1000) + 1;
+  await new Promise((resolve) => setTimeout(resolve, until * 1000 - Date.now()));
+  return { ...wanted, until };
 }
 
 /** The request of a form with these fields. */
