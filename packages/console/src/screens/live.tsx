@@ -200,13 +200,13 @@ function Standing({ tail, isPaused }: { readonly tail: TailView; readonly isPaus
     <p className="standing">
       <span className={`lamp ${state}`} aria-hidden="true" /> <span className="state">{state}</span>{' '}
       ·{' '}
-      <b className="number" data-count="">
+      <b className="number" data-count="lines">
         {tail.lineCount}
       </b>{' '}
       lines ·{' '}
       {tail.droppedCount > 0 && (
         <>
-          <b className="number" data-count="">
+          <b className="number" data-count="not shown">
             {tail.droppedCount}
           </b>{' '}
           not shown ·{' '}
