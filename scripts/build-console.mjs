@@ -1,7 +1,7 @@
 /**
  * Builds the web console (`packages/console`) and prints its folder.
  *
- * The folder is `node_modules/.cache/sluice-console/HASH`. HASH is of its sources, the client, the pages of `docs/`, the lockfile
+ * The folder is `node_modules/.cache/sluice-console/HASH`. HASH is of its sources, the code that it imports, the pages of `docs/`, the lockfile
  * and the programs that build. A folder that is there is complete: a build is written beside it and renamed. Plain JavaScript, because
  * the image and `npm start` run it before anything else is there.
  *
@@ -26,8 +26,8 @@ import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
-/** The console makes its calls by it, so its code is in the script of the page. */
-const CLIENT = 'packages/client/src/client.js';
+/** The page's script has their code: the console makes its calls by the first, and writes CSV by the second. */
+const IMPORTED = ['packages/client/src/client.js', 'packages/domain/src/values/csv-line.ts'];
 const DOCS = join(ROOT, 'docs');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth starts no build. */
@@ -180,7 +180,10 @@ function hashOf(source, docs) {
   const all = [
     [source, filesOf(source)],
     [docs, filesOf(docs).filter((path) => path.endsWith('.md'))],
-    [ROOT, ['package-lock.json', CLIENT, 'scripts/build-console.mjs', 'scripts/build-docs.mjs']],
+    [
+      ROOT,
+      ['package-lock.json', ...IMPORTED, 'scripts/build-console.mjs', 'scripts/build-docs.mjs'],
+    ],
   ];
   for (const [folder, paths] of all)
     for (const path of paths)

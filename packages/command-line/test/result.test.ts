@@ -36,6 +36,22 @@ test('rows are exact as documents, and tables for people show times with their a
   expect(linesOf('table', ['more'])).toEqual(['more', '{"deep":[1]}', '-']);
 });
 
+// Security: CSV injection. The id of a person is a text of its sender.
+test('a cell of CSV that begins like a formula is text in a spreadsheet', () => {
+  const terminal = collectingTerminal('csv');
+  const rows = [{ id: '=HYPERLINK("http://a.example","b")' }, { id: '＝1+1' }, { id: -4.2 }];
+  writeRows(terminal, rows, ['id'], 'none');
+  writeFields(terminal, { '@id': '+1', other: '\u001b' });
+  expect(terminal.lines).toEqual([
+    'id',
+    `"'=HYPERLINK(""http://a.example"",""b"")"`,
+    "'＝1+1",
+    '-4.2',
+    "'@id,other",
+    String.raw`'+1,\u001b`,
+  ]);
+});
+
 test('numbers, ISO times and milliseconds are times by the names of their members alone', () => {
   const terminal = collectingTerminal('table', { now: () => NOW_MS });
   writeFields(terminal, {

@@ -7,8 +7,8 @@ import {
 } from '@sluice/database/imports/import-problems';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import { spreadsheetRow } from '@sluice/domain/imports/import-file';
+import { csvLine } from '@sluice/domain/values/csv-line';
 import { z } from 'zod';
-import { csvLine } from '../http/csv-cell.ts';
 
 const PROBLEMS_A_READ = 1_000;
 

@@ -1,8 +1,9 @@
 /**
- * The results of commands: rows and fields, as aligned columns for people, and exact as JSON, YAML or CSV. Texts of
- * others are printed so that they cannot drive the terminal.
+ * The results of commands: rows and fields, as aligned columns for people, exact as JSON or YAML, or as CSV. Texts of
+ * others are printed so that they cannot drive the terminal, and in CSV no spreadsheet runs them.
  */
 import { AppError } from '@sluice/domain/values/errors';
+import { csvCells } from '@sluice/domain/values/csv-line';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { cellText } from './cell-text.ts';
 import type { Terminal } from './terminal.ts';
@@ -126,16 +127,15 @@ function columnsOf(
 const pick = (row: Row, columns: readonly string[]): Row =>
   Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
 
-/** RFC 4180; a control character is written as an escape, a line break too, so that a row stays a line. */
-function csvLine(cells: readonly unknown[]): string {
-  return cells
-    .map((cell) => {
-      if (cell === null || cell === undefined) return '';
-      const text = printable(typeof cell === 'string' ? cell : JSON.stringify(cell));
-      return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-    })
-    .join(',');
-}
+/** A control character is written as an escape, a line break too, so that a row stays a line. */
+const csvLine = (cells: readonly unknown[]): string =>
+  csvCells(
+    cells.map((cell) =>
+      cell === null || cell === undefined
+        ? null
+        : printable(typeof cell === 'string' ? cell : JSON.stringify(cell)),
+    ),
+  );
 
 const GAP = '  ';
 /** A column is made no narrower if the rows do not fit: they are cut at the end instead. */

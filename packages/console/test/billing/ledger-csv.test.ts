@@ -24,6 +24,7 @@ test('each move is a line with all its values, and without a move there is the h
 test.each([
   ['=cmd()', `'=cmd()`],
   ['-1+1', `'-1+1`],
+  ['＝1+1', `'＝1+1`],
   ['a,"b"', '"a,""b"""'],
   ['two\nlines', '"two\nlines"'],
 ])('the text %j is one cell and no formula', (reason, cell) => {

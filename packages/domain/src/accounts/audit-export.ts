@@ -1,21 +1,19 @@
 /**
  * Entries of the audit log as text of a file: NDJSON, or CSV (RFC 4180) that is safe to open.
  *
- * A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula and
- * runs it, also when somebody has called a webhook that. Such a cell gets an apostrophe in front, which
- * spreadsheets show as text. So CSV is for reading; NDJSON keeps every character.
+ * Somebody may have called a webhook like a formula, so cells are guarded (`values/csv-line.ts`). CSV is for reading;
+ * NDJSON keeps every character.
  *
  * Before: `audit-entry.ts`. After: `worker/src/maintenance/export-audit-logs.ts`.
  */
+import { type CsvCell, csvLine } from '../values/csv-line.ts';
 import { wholeAuditLogToWire, type WholeAuditLogEntry } from './audit-entry.ts';
 
 export const EXPORT_FORMATS = ['csv', 'ndjson'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-type Cell = string | number | null;
-
 /** Column → its cell, in the order of the file. */
-const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => Cell>> = {
+const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => CsvCell>> = {
   id: (entry) => entry.auditLogId,
   occurred_at: (entry) => entry.occurredAt.toISOString(),
   action: (entry) => entry.action,
@@ -50,16 +48,4 @@ export function exportHead(format: ExportFormat): string {
 export function exportLine(format: ExportFormat, entry: WholeAuditLogEntry): string {
   if (format === 'ndjson') return `${JSON.stringify(wholeAuditLogToWire(entry))}\n`;
   return csvLine(Object.values(COLUMNS).map((cellOf) => cellOf(entry)));
-}
-
-const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
-
-/** Also the full-width forms, which some spreadsheets take for the ASCII ones. */
-const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
-
-function csvCell(cell: Cell): string {
-  if (cell === null) return '';
-  const text = String(cell);
-  const safe = FORMULA_START.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,6 +1,8 @@
 /**
- * Lines of CSV (RFC 4180) that people open in spreadsheets: a cell that a spreadsheet would run as a
- * formula gets an apostrophe before it, for it may have come from anybody.
+ * Lines of CSV (RFC 4180) that people open in spreadsheets. Pure.
+ *
+ * A spreadsheet runs a cell that begins like a formula, and its text may have come from anybody. Such a cell gets an
+ * apostrophe before it, which spreadsheets show as text. So CSV is for reading; JSON keeps every character.
  */
 
 /**
@@ -11,12 +13,16 @@ const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
 const NEEDS_QUOTES = /[",\r\n]/;
 
-/** One line with its line break. */
-export function csvLine(cells: readonly string[]): string {
-  return `${cells.map(csvCell).join(',')}\r\n`;
-}
+export type CsvCell = string | number | null;
 
-function csvCell(text: string): string {
+/** One line with its line break. */
+export const csvLine = (cells: readonly CsvCell[]): string => `${csvCells(cells)}\r\n`;
+
+/** One line without its line break. Null is an empty cell. */
+export const csvCells = (cells: readonly CsvCell[]): string => cells.map(csvCell).join(',');
+
+function csvCell(cell: CsvCell): string {
+  const text = cell === null ? '' : String(cell);
   const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

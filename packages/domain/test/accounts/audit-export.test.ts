@@ -99,7 +99,7 @@ describe('CSV', () => {
     );
   });
 
-  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '=cmd|"/c calc"!A1'])(
+  test.each(['=1+1', '+1', '-1+1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '=cmd|"/c calc"!A1'])(
     'shows %j as text',
     (objectName) => {
       const [cells] = readCsv(exportLine('csv', { ...entry, objectName, userAgent: objectName }));

@@ -1,6 +1,7 @@
+/** Cells of CSV that no spreadsheet runs. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { csvLine } from '../../src/http/csv-cell.ts';
+import { csvLine } from '../../src/values/csv-line.ts';
 
 test.each([
   ['=1+1', "'=1+1"],
@@ -10,6 +11,8 @@ test.each([
   ['\n=1+1', '"\'\n=1+1"'],
   ['＝1+1', "'＝1+1"],
   ['＠SUM(A1)', "'＠SUM(A1)"],
+  [null, ''],
+  [-42, '-42'],
   ['-42', '-42'],
   ['-4.2', '-4.2'],
   ['a,b', '"a,b"'],
