@@ -69,7 +69,7 @@ export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const STYLE = `
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430;background:#fff}
+body{font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430;background:#fff}
 code{font:14px ui-monospace,monospace;overflow-wrap:anywhere}h2{margin-top:3rem;border-top:1px solid #d5dbe3;padding-top:1rem}
 h2 b{color:#1257a8}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-bottom:1px solid #e6eaf0}
 th{font-weight:600}nav li{list-style:none}nav ul{padding:0}summary{cursor:pointer;padding:.25rem 0}.wide{overflow-x:auto}pre{overflow-x:auto;padding:.5rem;border:1px solid #d5dbe3}

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { problemsOf } from './accessibility.ts';
+import { problemsAtWidth, problemsOf, violationsOf } from './accessibility.ts';
 import { builtConsole, type ConsoleUnderTest, startConsole } from './console-under-test.ts';
 import { WAIT } from '../fleet-under-test.ts';
 
@@ -70,6 +70,36 @@ test('every page and the list are accessible, and ask only for themselves, a sty
   expect(found).toEqual([]);
   await page.context().close();
 }, 240_000);
+
+/** One section in so many is judged: axe needs minutes for all of them, and one program writes them all. */
+const JUDGED_SECTION_OF = 50;
+/** Rules whose result depends on the width. Colours of cells that a narrow table scrolls away cannot be judged. */
+const WIDTH_RULES = ['scrollable-region-focusable', 'target-size'];
+
+test.each(['/docs', '/docs/plain'])(
+  '%s is accessible in light and dark, fits into 360 px, and breaks no rule of its policy',
+  async (path) => {
+    const page = await world.newPage({ viewport: { width: 360, height: 800 } });
+    const messages: string[] = [];
+    page.on('console', (message) => messages.push(message.text()));
+    await page.goto(`${world.url}${path}`);
+    const wholeWidth = await page.evaluate((judgedOf) => {
+      const { scrollWidth } = document.documentElement;
+      let section = -1;
+      for (const part of document.querySelectorAll('main > *')) {
+        if (part.tagName === 'H2') section++;
+        if (section % judgedOf !== 0) part.remove();
+      }
+      return scrollWidth;
+    }, JUDGED_SECTION_OF);
+    expect(wholeWidth).toBe(360);
+    expect(await violationsOf(page, WIDTH_RULES)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 3_600 });
+    expect(await problemsAtWidth(page)).toEqual([]);
+    expect(messages).toEqual([]);
+    await page.context().close();
+  },
+);
 
 test('every link to another page leads to one, and to a heading of it', async () => {
   const folder = join(await builtConsole(), 'docs');
