@@ -161,3 +161,32 @@ test('an issue shows the reason for a changed or refused call, and the address k
   expect(await detail.textContent()).toBe(shown);
   await page.context().close();
 });
+
+test('an overview that was hidden for more than a minute counts from its return', async () => {
+  const hiddenMs = 70_000;
+  const page = await world.newPage();
+  // At the return the clock of the page is right again.
+  await page.clock.install({ time: Date.now() - hiddenMs });
+  const show = (state: 'hidden' | 'visible') =>
+    page.evaluate((visibilityState) => {
+      Object.defineProperty(document, 'visibilityState', {
+        configurable: true,
+        value: visibilityState,
+      });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, state);
+  const calls = page.getByRole('list', { name: 'Now' }).getByRole('listitem').first();
+  await page.goto(world.url);
+  await page.getByRole('button', { name: 'Open the demo' }).click();
+  await calls.getByText(/^[1-9]\d*$|^0$/).waitFor();
+  await show('hidden');
+  await page.clock.fastForward(hiddenMs);
+  await calls.getByText('…', { exact: true }).waitFor();
+  await show('visible');
+  await world.sendUntilShown(calls.getByText(/^[1-9]\d*$/), () =>
+    world.send('/v1/track', { userId: 'ada', event: 'Returned' }),
+  );
+  const [, seconds = ''] = /in the last (\d+) s/.exec(await calls.innerText()) ?? [];
+  expect(Number(seconds)).toBeLessThan(hiddenMs / 1_000 - 20);
+  await page.context().close();
+});
