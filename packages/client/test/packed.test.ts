@@ -38,7 +38,7 @@ test('its types have at most 250 KB', async () => {
   expect(size).toBeLessThanOrEqual(250_000);
 });
 
-/** Each documented body in its smallest form, and marked calls that must not compile. */
+/** A call of each kind, and marked calls that must not compile. `scripts/test/client-calls.test.ts` has every call. */
 const TYPED = `
 import { createApiClient, createIntakeClient, resultOf, CallFailed } from '@sluice/client';
 const api = createApiClient({ url: 'http://a', token: 't' });
@@ -87,7 +87,7 @@ export async function calls() {
 `;
 
 test(
-  'bodies in their smallest form compile, and wrong ones do not',
+  'a call of each kind compiles, and wrong ones do not',
   async () => {
     await writeFile(join(project, 'typed.ts'), TYPED);
     const flags = [

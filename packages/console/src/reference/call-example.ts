@@ -13,7 +13,7 @@ import {
 const DEPTH_MAX = 6;
 
 /** A value that the schema admits, from its examples if it has any. */
-function exampleOf(given: Schema, resolve: Resolve, depth = 0): unknown {
+export function exampleOf(given: Schema, resolve: Resolve, depth = 0): unknown {
   const schema = resolve(given);
   const known = knownOf(schema);
   if (known !== undefined) return known;
