@@ -27,7 +27,7 @@ import { brotliCompressSync, gzipSync, constants } from 'node:zlib';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCE = join(ROOT, 'packages/console/src');
 /** The page's script has their code: the console makes its calls by the first, and writes CSV by the second. */
-const IMPORTED = ['packages/client/src/client.js', 'packages/domain/src/values/csv-line.ts'];
+const IMPORTED = ['packages/client/src/client.js', 'packages/domain/src/value-rules/csv-line.ts'];
 const DOCS = join(ROOT, 'docs');
 const CACHE = join(ROOT, 'node_modules/.cache/sluice-console');
 /** Of earlier versions, so that `git switch` back and forth starts no build. */

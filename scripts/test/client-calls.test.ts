@@ -1,4 +1,4 @@
-/** Every call of the description compiles with the client's types, with the body that the reference shows for it. */
+/** Calls with the bodies of the reference, compiled with the client's types. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ test(
       ({ stdout }) => stdout,
       ({ stdout }: { stdout: string }) => stdout,
     );
-    // The line of the program says which call it is.
+    // The line of the program has the call.
     const wrong = [...found.matchAll(/^calls\.ts\((\d+),.*$/gm)].map(
       ([message, line]) => `${message}\n${program.split('\n')[Number(line) - 1]}`,
     );

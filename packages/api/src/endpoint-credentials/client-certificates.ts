@@ -96,7 +96,7 @@ export function whyNoAuthorities(pem: string, nowMs: number): string | undefined
   const hasRoot = blocksOf(pem).some((block) => isSelfSigned(new X509Certificate(block)));
   return hasRoot
     ? undefined
-    : 'must hold a certificate that signed itself: the root of the authority, or the certificate of the endpoint; no other certificate could be verified without it';
+    : 'must hold a certificate that signed itself, of the root authority or of the endpoint; no other certificate could be verified without it';
 }
 
 const isSelfSigned = (certificate: X509Certificate): boolean =>

@@ -7,7 +7,7 @@ import {
 } from '@sluice/database/imports/import-problems';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import { spreadsheetRow } from '@sluice/domain/imports/import-file';
-import { csvLine } from '@sluice/domain/values/csv-line';
+import { csvLine } from '@sluice/domain/value-rules/csv-line';
 import { z } from 'zod';
 
 const PROBLEMS_A_READ = 1_000;

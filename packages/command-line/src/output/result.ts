@@ -3,7 +3,7 @@
  * others are printed so that they cannot drive the terminal, and in CSV no spreadsheet runs them.
  */
 import { AppError } from '@sluice/domain/values/errors';
-import { csvCells } from '@sluice/domain/values/csv-line';
+import { csvCells } from '@sluice/domain/value-rules/csv-line';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { cellText } from './cell-text.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,5 +1,5 @@
 /** Moves of credits as CSV, which people open in spreadsheets. Pure. */
-import { csvLine } from '@sluice/domain/values/csv-line';
+import { csvLine } from '@sluice/domain/value-rules/csv-line';
 import type { AnswerOf } from '../client/operations.ts';
 
 export type LedgerEntry = AnswerOf<

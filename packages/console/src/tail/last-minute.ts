@@ -14,7 +14,7 @@ export interface LastMinute {
   readonly callCount: number;
   /** Of the calls, 0 to 100. */
   readonly refusedPercent: number;
-  /** Since the latest opening of the tail, a minute at most. 0 while there was none. */
+  /** Since the latest opening of the tail, a minute at most. 0 before the first one. */
   readonly spanMs: number;
 }
 
@@ -26,7 +26,7 @@ export class LastMinuteCounts {
   #droppedCount = 0;
   #openedAtMs = Infinity;
 
-  /** The tail is open from now on. Calls before it are not counted: those of a break between are not known. */
+  /** The tail is open from now on. Earlier calls are left out, since the calls of a break are not known. */
   open(nowMs: number): void {
     this.clear();
     this.#openedAtMs = nowMs;

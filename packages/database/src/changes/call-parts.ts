@@ -12,7 +12,7 @@ import type { HeldCall } from './transact-once.ts';
 /**
  * The call for one of its parts. Its row has no lock that lasts: the call's own keeps others away.
  *
- * @param part - its name and what is asked: the key comes again with another body if the call failed.
+ * @param part - its name with the call's body. The key may come again with another body after a failure.
  * @returns `undefined` for a call without a key.
  */
 export async function partOfCall(

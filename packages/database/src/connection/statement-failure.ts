@@ -35,7 +35,7 @@ export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
 }
 
-/** As a serialisation failure: what a transaction read changed before it had locked the rows. */
+/** Thrown as a serialisation failure. Another transaction changed rows between the read and the lock. */
 export class ChangedMeanwhile extends Error {
   readonly code = '40001';
 }

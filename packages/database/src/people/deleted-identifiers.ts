@@ -15,6 +15,7 @@ import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { ChangedMeanwhile } from '../connection/statement-failure.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
 import { lockIdentifiers } from './person-identifiers.ts';
 
@@ -41,15 +42,14 @@ export async function listDeletedIdentifiers(
   const asked = new Set<string>();
   let keys = deletedKeysOf(identifiers, people);
   while (keys.length > 0) {
-    found.push(...(await listWithOwners(database, keys)));
-    const heirs = found.flatMap(({ environmentId, owners }) => {
+    const rows = await listWithOwners(database, keys);
+    found.push(...rows);
+    const heirs = rows.flatMap(({ environmentId, owners }) => {
       const personId = heirIn(owners);
       return personId === undefined ? [] : [{ environmentId, personId }];
     });
-    const next = heirs.filter(
-      ({ environmentId, personId }) => !asked.has(`${environmentId} ${personId}`),
-    );
-    for (const { environmentId, personId } of next) asked.add(`${environmentId} ${personId}`);
+    const next = heirs.filter((heir) => !asked.has(personText(heir)));
+    for (const heir of next) asked.add(personText(heir));
     keys = deletedKeysOf([], next);
   }
   return found;
@@ -78,6 +78,24 @@ export async function holdOwners(
   await lockIdentifiers(transaction, needs.identifiers);
   return withFormerOwners(transaction, needs);
 }
+
+/**
+ * To be called once the rows of the people are locked: a merge that committed before has perhaps made a further person
+ * the owner of a name.
+ *
+ * @throws ChangedMeanwhile if a former owner is not among the needed people.
+ */
+export function requireOwners(
+  { people }: Pick<StateNeeds, 'people'>,
+  remembered: readonly DeletedIdentifier[],
+): void {
+  const needed = new Set(people.map(personText));
+  if (ownersWhoMayBeThere(remembered).some((owner) => !needed.has(personText(owner))))
+    throw new ChangedMeanwhile('a former owner of a name was merged meanwhile');
+}
+
+const personText = ({ environmentId, personId }: PersonKey): string =>
+  `${environmentId} ${personId}`;
 
 async function listWithOwners(
   database: DatabaseOrTransaction,

@@ -1,12 +1,12 @@
 /**
  * Entries of the audit log as text of a file: NDJSON, or CSV (RFC 4180) that is safe to open.
  *
- * Somebody may have called a webhook like a formula, so cells are guarded (`values/csv-line.ts`). CSV is for reading;
+ * Somebody may have called a webhook like a formula, so cells are guarded (`value-rules/csv-line.ts`). CSV is for reading;
  * NDJSON keeps every character.
  *
  * Before: `audit-entry.ts`. After: `worker/src/maintenance/export-audit-logs.ts`.
  */
-import { type CsvCell, csvLine } from '../values/csv-line.ts';
+import { type CsvCell, csvLine } from '../value-rules/csv-line.ts';
 import { wholeAuditLogToWire, type WholeAuditLogEntry } from './audit-entry.ts';
 
 export const EXPORT_FORMATS = ['csv', 'ndjson'] as const;

@@ -12,7 +12,6 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import type { PipelinedTransaction } from '@sluice/database/connection/pipelined-transaction';
-import { ChangedMeanwhile } from '@sluice/database/connection/statement-failure';
 import { listDevicesOf } from '@sluice/database/people/devices';
 import { claimEventIds, takeEventIds } from '@sluice/database/events/event-ids';
 import { listMessageDeliveries } from '@sluice/database/events/message-deliveries';
@@ -25,12 +24,15 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
-import { holdOwners, listDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';
+import {
+  holdOwners,
+  listDeletedIdentifiers,
+  requireOwners,
+} from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
 import type {
-  DeletedIdentifier,
   IdentifierKey,
   IdentifierRow,
   MessageDeliveryRow,
@@ -44,7 +46,6 @@ import type {
 } from '@sluice/domain/state/loaded-state';
 import { LAST_PLACE } from '@sluice/domain/operations/order-place';
 import { identifierText } from '@sluice/domain/operations/state-keys';
-import { ownersWhoMayBeThere } from '@sluice/domain/state/replayed-calls';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 
 export interface LoadOptions {
@@ -147,17 +148,6 @@ export async function loadState(
     newestVisitorPlaces,
     segmentMembers: members,
   };
-}
-
-/**
- * A merge that committed before the rows were locked has made a further person the owner of a name.
- *
- * @throws ChangedMeanwhile if the row of an owner was not loaded.
- */
-function requireOwners(needs: StateNeeds, remembered: readonly DeletedIdentifier[]): void {
-  const loaded = new Set(needs.people.map(personText));
-  const isMissing = ownersWhoMayBeThere(remembered).some((owner) => !loaded.has(personText(owner)));
-  if (isMissing) throw new ChangedMeanwhile('a former owner of a name was merged meanwhile');
 }
 
 /**

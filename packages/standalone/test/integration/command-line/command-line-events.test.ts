@@ -41,7 +41,7 @@ test('import sends a file, and waits until its rows are events', async () => {
 
   // A pipe has no size.
   const pipe = join(folder, 'pipe.csv');
-  execFileSync('mkfifo', [pipe]);
+  execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   const [piped] = await Promise.all([
     sluice('--json', 'import', pipe, '--identifier', 'id'),
     writeFile(pipe, '_svc_name,_svc_customer_id\nbought,importer\n'),

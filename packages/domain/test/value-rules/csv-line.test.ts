@@ -1,7 +1,7 @@
 /** Cells of CSV that no spreadsheet runs. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { csvLine } from '../../src/values/csv-line.ts';
+import { csvLine } from '../../src/value-rules/csv-line.ts';
 
 test.each([
   ['=1+1', "'=1+1"],
