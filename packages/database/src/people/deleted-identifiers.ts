@@ -33,7 +33,7 @@ const FORGOTTEN_ENDS = sql`'{"forgotten": 0}'::jsonb`;
  * Identifiers and people that were deleted, with the people whose the identifiers were, and whom those became by merges.
  * By the primary key.
  */
-export async function listDeletedIdentifiers(
+async function listDeletedIdentifiers(
   database: DatabaseOrTransaction,
   identifiers: readonly IdentifierKey[],
   people: readonly PersonKey[],
@@ -80,18 +80,21 @@ export async function holdOwners(
 }
 
 /**
- * To be called once the rows of the people are locked: a merge that committed before has perhaps made a further person
- * the owner of a name.
+ * As {@link listDeletedIdentifiers}, once the rows of the people are locked: a merge that committed before has perhaps made
+ * a further person the owner of a name.
  *
  * @throws ChangedMeanwhile if a former owner is not among the needed people.
  */
-export function requireOwners(
-  { people }: Pick<StateNeeds, 'people'>,
-  remembered: readonly DeletedIdentifier[],
-): void {
+export async function listHeldOwners(
+  transaction: DatabaseOrTransaction,
+  { hasReplayed, identifiers, people }: StateNeeds,
+): Promise<DeletedIdentifier[]> {
+  if (!hasReplayed) return [];
+  const remembered = await listDeletedIdentifiers(transaction, identifiers, people);
   const needed = new Set(people.map(personText));
   if (ownersWhoMayBeThere(remembered).some((owner) => !needed.has(personText(owner))))
     throw new ChangedMeanwhile('a former owner of a name was merged meanwhile');
+  return remembered;
 }
 
 const personText = ({ environmentId, personId }: PersonKey): string =>

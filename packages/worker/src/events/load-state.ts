@@ -24,11 +24,7 @@ import {
   lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
-import {
-  holdOwners,
-  listDeletedIdentifiers,
-  requireOwners,
-} from '@sluice/database/people/deleted-identifiers';
+import { holdOwners, listHeldOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
@@ -130,11 +126,10 @@ export async function loadState(
       changesRelationships ? listRelationshipsOf(transaction, others, objects) : [],
       listDevicesOf(transaction, whole, 'all'),
       listDevicesOf(transaction, others, deviceTokens),
-      needs.hasReplayed ? listDeletedIdentifiers(transaction, needs.identifiers, needs.people) : [],
+      listHeldOwners(transaction, needs),
       newestPlaces(transaction, needs, waitingVisitorsOf),
       listSegmentMembersOf(transaction, whole),
     ]);
-  requireOwners(needs, deletedIdentifiers);
   return {
     takenEvents,
     messageDeliveries,
