@@ -36,7 +36,8 @@ export async function listNamesOfOwners(
   );
   const svcIds = new Map(
     rows.map(({ environmentId, personId }) => [
-      personId,
+      // A call of another workspace may name the same number.
+      `${environmentId} ${personId}`,
       { environmentId, key: svcId(Number(personId)) },
     ]),
   );

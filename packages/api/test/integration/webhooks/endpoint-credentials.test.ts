@@ -202,7 +202,7 @@ test.each([
   [
     'certificate_authority',
     { certificate_authority: CLIENT_ONE_CERTIFICATE },
-    'must hold the certificate of an authority',
+    'must hold a certificate that signed itself',
   ],
   ['oauth2.token_url', { oauth2: { ...OAUTH2, token_url: 'ftp://x' } }, 'http or https'],
   [
