@@ -21,7 +21,7 @@ import {
 import { listPurchaseSteps } from '@sluice/database/billing/purchase-steps';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { insertProviderEvent, type ProviderEvent } from '@sluice/database/billing/provider-events';
-import { pricePack } from '@sluice/domain/billing/catalogue';
+import { pricePack, type Coupon } from '@sluice/domain/billing/catalogue';
 import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import {
   fingerprintOf,
@@ -40,6 +40,17 @@ import {
 import { settleProviderEvents } from '../../../src/settlement/settle-provider-events.ts';
 
 export const CATALOGUE = readCatalogue(undefined);
+/** The workers' catalogue names it, and the payment provider has no such coupon. */
+const NOT_AT_THE_VENDOR: Coupon = {
+  code: 'NOT_AT_THE_VENDOR',
+  name: 'A coupon of nowhere',
+  percentOff: 10,
+  amountOff: null,
+  expiresAtMs: null,
+  duration: 'once',
+  durationMonths: null,
+  redemptionCountMax: null,
+};
 
 /** For one purchase workflow, on a machine that others use too. */
 const DEADLINE_MS = 60_000;
@@ -85,7 +96,7 @@ export async function startPurchases(
   const deps = {
     database,
     provider: askedProvider,
-    catalogue: CATALOGUE,
+    catalogue: { ...CATALOGUE, coupons: [...CATALOGUE.coupons, NOT_AT_THE_VENDOR] },
     leaseMs: 60_000,
     now,
     logger,
