@@ -45,7 +45,7 @@ export interface TaskQueue<Task> {
   /**
    * Has it done at once and every `everyMs` from then on, by one worker each time, even if several processes ask. The
    * schedule is the broker's: it stays when processes end, and is gone with a broker that lost its memory. So ask
-   * again from time to time, which has no other effect.
+   * again from time to time, which also mends a schedule that stands and has no other effect.
    */
   schedule(task: Task, everyMs: number): Promise<void>;
   close(): Promise<void>;
@@ -85,7 +85,7 @@ export async function openTaskQueue<Task>(
         const queue = queues.get(name);
         const known = await queue.getJobScheduler(keyOf(task));
         // A schedule that is written again begins anew, and would never come due if that happened often.
-        if (known?.every === everyMs) return;
+        if (known?.every === everyMs && !isOverdue(known, everyMs)) return;
         await queue.upsertJobScheduler(
           keyOf(task),
           { every: everyMs },
@@ -100,6 +100,14 @@ export async function openTaskQueue<Task>(
     },
   };
 }
+
+/**
+ * On Postgres, first requests in the same millisecond can set a schedule back by one job, after that job has run: no job
+ * of it is left that writes the next one, and it would stand for ever. A job that only waits for a worker keeps its time
+ * when its schedule is written again.
+ */
+const isOverdue = ({ next }: { readonly next?: number }, everyMs: number): boolean =>
+  next === undefined || next < Date.now() - everyMs;
 
 /**
  * Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its reconcile loop or its schedule
