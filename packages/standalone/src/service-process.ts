@@ -91,13 +91,15 @@ export function startService(options: ServiceOptions): Service {
       end.resolve();
       if (isStopping) return;
       const ending = signal ?? `exit ${code}`;
+      // A warning explains an end of its own, not a signal.
+      const reason = reasonOf(lastWords, signal === null);
       if (!wasReady) {
-        failStart(`${nameOf(options, lastWords)} did not start (${ending})${reasonOf(lastWords)}`);
+        failStart(`${nameOf(options, lastWords)} did not start (${ending})${reason}`);
         return;
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
       options.onNote(
-        `${nameOf(options, lastWords)} died (${ending}${reasonOf(lastWords)}); starting it again in ${pauseMs / 1000} s`,
+        `${nameOf(options, lastWords)} died (${ending}${reason}); starting it again in ${pauseMs / 1000} s`,
       );
       restart = setTimeout(start, pauseMs);
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
@@ -105,7 +107,7 @@ export function startService(options: ServiceOptions): Service {
     options.onStarted();
     const sayItWaits = (readyUrl: string): void =>
       options.onNote(
-        `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords)}. This command waits for it`,
+        `${options.name} is not ready yet: ${readyUrl} does not answer 200${reasonOf(lastWords, true)}. This command waits for it`,
       );
     void tellEnvironment(options, started)
       .then(() => untilReady(options, gone.signal, sayItWaits))
@@ -209,15 +211,15 @@ const findLevel = (entries: readonly (LogEntry | undefined)[], level: number) =>
 const findWorst = (entries: readonly (LogEntry | undefined)[]): LogEntry | undefined =>
   findLevel(entries, 60) ?? findLevel(entries, 50);
 
-/** The most likely reason: its worst line of the log, an error's first line, or the last line outside the log. */
-function reasonOf(lastWords: readonly string[]): string {
+/** The most likely reason: its worst line of the log, an error's first line, the last line outside the log, or a warning. */
+function reasonOf(lastWords: readonly string[], isByWarning: boolean): string {
   const entries = lastWords.map(parseLogLine);
   const entry = findWorst(entries);
   const line = entry
     ? renderReason(entry)
     : (lastWords.find((words) => /^(Uncaught )?\w*Error\b/.test(words)) ??
       lastWords.findLast((_, index) => entries[index] === undefined));
-  const warning = findLevel(entries, 40);
+  const warning = isByWarning ? findLevel(entries, 40) : undefined;
   const reason = line?.trim() ?? (warning && renderReason(warning));
   return reason === undefined ? '' : `: ${reason.slice(0, REASON_LENGTH_MAX)}`;
 }

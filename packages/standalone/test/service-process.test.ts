@@ -80,6 +80,17 @@ test('a service that ends before it was ready has failed to start, however long 
   await expect(service.ready).rejects.toThrow('intake did not start (exit 3): Redis is away');
 });
 
+test('a warning is not the reason of a death by a signal', async () => {
+  const { service, notes, become } = await start();
+  await become('ready');
+  await service.ready;
+  process.kill(service.pid() as number, 'SIGKILL');
+  await vi.waitFor(
+    () => expect(notes).toContain('intake died (SIGKILL); starting it again in 0.05 s'),
+    WAIT,
+  );
+});
+
 test('a service that gets its environment later gets it at each start', async () => {
   const port = await findFreePort();
   const lines: string[] = [];
