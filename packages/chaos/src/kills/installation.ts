@@ -24,17 +24,22 @@ export interface Installation {
    * @returns a function that sends SIGKILL to the processes that run now and contain intake or the worker, all at once.
    */
   prepareKill(): Promise<() => void>;
+  /** The last lines that `npm start` and its services have written. */
+  lastLines(): string;
   close(): Promise<void>;
 }
 
+const CONNECT_MS_MAX = 60_000;
+/** Of the output, for the message of a failure. */
+const LAST_LENGTH = 4_000;
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
 /** Functions of the process that starts the installation. */
 export interface Host {
   readonly path: string | undefined;
   readonly kill: (pid: number) => void;
-  /** Of the services: on our stderr, or nowhere. */
-  readonly logs: 'inherit' | 'ignore';
+  /** Called with what `npm start` and its services write. */
+  readonly onLog: (text: string) => void;
 }
 
 export async function startInstallation(
@@ -75,10 +80,14 @@ export async function startInstallation(
       WORKER_PORT: String(workerPort),
       SIMULATOR_PORT: String(simulatorPort),
     },
-    stdio: ['ignore', 'pipe', host.logs],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
-  child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      host.onLog(text);
+    });
   while (!/Sluice is ready[^]*\/v1\/customers/.test(output)) {
     if (child.exitCode !== null) throw new Error(`npm start ended: ${output}`);
     await Promise.race([once(child.stdout, 'data'), once(child, 'close')]);
@@ -86,6 +95,8 @@ export async function startInstallation(
   const database = createDatabase({
     url: databaseUrl,
     poolMax: 2,
+    // It shares the machine with the load.
+    connectMsMax: CONNECT_MS_MAX,
     applicationName: 'chaos',
     onError: () => {},
   });
@@ -114,6 +125,7 @@ export async function startInstallation(
       if (pids.length === 0) throw new Error('npm start has no intake and no worker');
       return () => pids.forEach((pid) => host.kill(pid));
     },
+    lastLines: () => output.slice(-LAST_LENGTH),
     async close() {
       await database.destroy();
       child.kill('SIGTERM');

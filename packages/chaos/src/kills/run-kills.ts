@@ -46,6 +46,8 @@ const KILLED_AFTER = [0.3, 0.7] as const;
 /** Multiples of it, without their whole parts, spread evenly over 0 to 1. */
 const GOLDEN_RATIO = 0.618_034;
 const DEADLINE_MS = 120_000;
+/** A client of its own waits no longer for an answer. */
+const ANSWER_MS_MAX = 30_000;
 const SENT_AGAIN_WITHIN_MS = 3_000;
 const ARRIVAL_MS = 200;
 
@@ -153,7 +155,11 @@ async function countInFlight({ database }: Installation, receiver: Receiver): Pr
 }
 
 /** A batch about people of its own, sent until it is answered. @returns when the answered try was sent. */
-async function send({ intakeUrl }: Installation, name: string, size: number): Promise<number> {
+async function send(
+  { intakeUrl, lastLines }: Installation,
+  name: string,
+  size: number,
+): Promise<number> {
   const body = JSON.stringify({
     batch: Array.from({ length: size }, (_, index) => ({
       type: 'identify',
@@ -164,6 +170,7 @@ async function send({ intakeUrl }: Installation, name: string, size: number): Pr
   });
   for (const deadlineMs = performance.now() + DEADLINE_MS; ; await sleep(RETRY_MS)) {
     const sentAtMs = performance.now();
+    let ended = '';
     const answer = await fetch(`${intakeUrl}/v1/batch`, {
       method: 'POST',
       headers: {
@@ -171,10 +178,18 @@ async function send({ intakeUrl }: Installation, name: string, size: number): Pr
         'content-type': 'application/json',
       },
       body,
-    }).catch(() => undefined);
-    await answer?.arrayBuffer().catch(() => undefined);
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    }).catch(
+      (error: Error) =>
+        void (ended = `${error.message}: ${(error.cause as Error | undefined)?.message}`),
+    );
+    const text = await answer?.text().catch((error: Error) => error.message);
     if (answer?.status === 200) return sentAtMs;
-    if (performance.now() > deadlineMs) throw new Error(`${name} was never acknowledged`);
+    if (answer) ended = `${answer.status} ${text}`;
+    if (performance.now() > deadlineMs)
+      throw new Error(
+        `${name} was not acknowledged in ${DEADLINE_MS} ms; the last try, of ${Math.round(performance.now() - sentAtMs)} ms, ended with ${ended}\n${lastLines()}`,
+      );
   }
 }
 

@@ -25,7 +25,7 @@ test('after kill -9 of intake and worker at 1,500 events a second, deliveries go
     {
       path: process.env['PATH'],
       kill: (pid) => void process.kill(pid, 'SIGKILL'),
-      logs: 'ignore',
+      onLog: () => {},
     },
   );
   const lastDeliveryMsMax = LAST_DELIVERY_MS_MAX + STARTS_MAX * report.firstAcknowledgedMs;
