@@ -35,12 +35,12 @@ import { authPage, regionPage } from './http/credential-pages.ts';
 import { TEXT_TYPE } from './http/page.ts';
 import { openCuts } from './connections/cut-log.ts';
 import { createHealth, readinessPage } from './health.ts';
-import { connectionCountWithin } from './open-files.ts';
+import { connectionCountWithin } from './connections/open-files.ts';
 import { startProcessHeartbeat } from './process-heartbeat.ts';
 import { registerProcessMetrics, registerServerMetrics } from './process-metrics.ts';
 import { openRateLimiters } from './auth/rate-limit.ts';
 import { startKeyRefresh } from './auth/refresh-keys.ts';
-import { receiveBuffersBy } from './receive-buffer.ts';
+import { receiveBuffersBy } from './connections/receive-buffer.ts';
 import { ReceiptClock } from './receipt-clock.ts';
 import { intakeSettings } from './settings.ts';
 import { createRoutes } from './calls/calls.ts';
@@ -243,7 +243,7 @@ const accept = createAccept(acceptDependencies, {
 });
 const admin = adminPlaceOf(settings.NODE_ENV, settings.INTAKE_PORT, settings.INTAKE_ADMIN_PORT);
 const turns = new Turns(monotonicNow);
-const cuts = openCuts(logger, lifecycle);
+const { cuts } = openCuts(logger, lifecycle);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,

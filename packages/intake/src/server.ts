@@ -15,11 +15,9 @@ import {
 } from 'uWebSockets.js';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
-import { DemoGate } from './auth/demo-gate.ts';
-import { problem, RequestTurns } from './http/answer.ts';
+import { problem } from './http/answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import { Exchange, type Accept } from './http/exchange.ts';
-import { noInflations } from './http/inflate-in-turn.ts';
 import { DISCARDED_SIZE_BYTES_MAX } from './body/oversized-body.ts';
 import { endHead, writePage, writePermission, type PageOf } from './http/page.ts';
 import { writeHead } from './http/write-head.ts';
@@ -31,12 +29,10 @@ import {
   readParameters,
   type Head,
 } from './http/request-head.ts';
-import type { ServerState } from './http/server-state.ts';
+import { openServerState, type ServerState } from './http/server-state.ts';
 import type { CutConnections } from './connections/cut-connections.ts';
 import { SILENCE_TICK_MS, SilentConnections } from './connections/silent-connections.ts';
-import { BodyReads } from './body/body-reads.ts';
 import type { FastPath } from './calls/fast-path.ts';
-import { RepeatedKeyLooks } from './calls/repeated-key.ts';
 import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
 export interface ServerOptions {
@@ -48,7 +44,7 @@ export interface ServerOptions {
   readonly cuts: Pick<CutConnections, 'cut'>;
   /**
    * Called once the server listens. True if the kernel bounds each turn of the connections that come from then on
-   * (`receive-buffer.ts`).
+   * (`connections/receive-buffer.ts`).
    */
   readonly boundReceiveBuffers: (port: number) => Promise<boolean>;
   readonly routes: readonly Route[];
@@ -87,25 +83,7 @@ export interface Server {
 /** @throws AppError PORT_TAKEN */
 export function startServer(options: ServerOptions): Promise<Server> {
   const app = App();
-  const state: ServerState = {
-    isStopping: false,
-    inFlightCount: 0,
-    receivedCount: 0,
-    heldCount: 0,
-    // There from the start, because a rate misses the first value of a series that appears later.
-    refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
-    collected: options.collected,
-    unread: options.unread,
-    inflations: noInflations(),
-    streams: new Set(),
-    turns: options.streams.turns,
-    ownerOf: options.ownerOf,
-    demoGate: new DemoGate(options.demoHosts),
-    repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
-    bodyReads: new BodyReads(() => performance.now()),
-    requestTurns: new RequestTurns(),
-    cuts: options.cuts,
-  };
+  const state = openServerState({ ...options, turns: options.streams.turns });
 
   const silent = new SilentConnections(options.cuts);
   let ticking: NodeJS.Timeout | undefined;

@@ -17,8 +17,8 @@ const PIECE_SIZE_BYTES = 4_096;
 const FIRST_PIECE_SIZE_BYTES = 256;
 /** Of a large body: to make a piece of any size takes some 10 µs. */
 export const LARGE_PIECE_SIZE_BYTES = 65_536;
-/** Counted between two looks at the clock, in some 0.2 ms. */
-const STEP_SIZE_BYTES = 65_536;
+/** Counted between two looks at the clock, in some 0.1 ms; before V8 has compiled the loop, in 1 ms. */
+const STEP_SIZE_BYTES = 8_192;
 const NO_BYTES = new Uint8Array();
 
 /** Blocks of `LARGE_PIECE_SIZE_BYTES` that are used again. */
@@ -126,13 +126,17 @@ export class BodyPieces {
         if (turn.isOver()) turn = await nextTurn();
       }
       this.#capacity?.release(piece.length);
+      this.reuse(piece);
     }
     return false;
   }
 
   /** Has all pieces counted at once, then `last`, and forgets them. */
   countAtOnce(counter: CallCounter, last: Uint8Array): void {
-    for (let piece = this.shift(); piece !== undefined; piece = this.shift()) counter.add(piece);
+    for (let piece = this.shift(); piece !== undefined; piece = this.shift()) {
+      counter.add(piece);
+      this.reuse(piece);
+    }
     counter.add(last);
   }
 

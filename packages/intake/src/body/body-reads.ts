@@ -43,7 +43,7 @@ const BUSY_FOR_MS = 1_000;
  * ```
  *
  * A connection that goes beyond the allowance alone is cut, unless the kernel bounds each turn itself
- * (`receive-buffer.ts`). Ten senders of prepared chunks of 32 bytes kept every other connection waiting for seconds. The
+ * (`connections/receive-buffer.ts`). Ten senders of prepared chunks of 32 bytes kept every other connection waiting for seconds. The
  * allowance grows faster than clients in Node or Python make chunks. Clients in Go and Java are faster in a burst.
  */
 export class BodyReads {
@@ -62,7 +62,7 @@ export class BodyReads {
   }
 
   /**
-   * The kernel bounds each turn of the connections that come from now on (`receive-buffer.ts`): all stay that bring lines. A
+   * The kernel bounds each turn of the connections that come from now on (`connections/receive-buffer.ts`): all stay that bring lines. A
    * flood of tiny chunks is cut, and so is an earlier connection whose larger buffer makes a long turn.
    */
   trustReceiveBuffers(): void {

@@ -8,18 +8,21 @@
  */
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 
-/** The reason of a cut. */
-export type CutReason =
+/** Reasons of a cut, as `/metrics` and the log name them. */
+export const CUT_REASONS = [
   /** As many connections as allowed are open. */
-  | 'too_many_connections'
+  'too_many_connections',
   /** It brought more chunks than a client makes (`body/body-reads.ts`). */
-  | 'too_many_chunks'
+  'too_many_chunks',
   /** All streams together held too many bytes, and this one held the most (`stream/held-bytes.ts`). */
-  | 'too_many_bytes'
+  'too_many_bytes',
   /** No whole head came, or no further chunk of a call. */
-  | 'silent'
+  'silent',
   /** Its answer was not read in time. */
-  | 'unread_answer';
+  'unread_answer',
+] as const;
+
+export type CutReason = (typeof CUT_REASONS)[number];
 
 /** A request on the connection, or the connection itself. It is valid until it is closed. */
 export interface CutHandle {
@@ -44,13 +47,7 @@ interface CutSummary {
 /** Of one process. */
 export class CutConnections {
   /** Since the start. */
-  readonly counts = new Map<CutReason, number>([
-    ['too_many_connections', 0],
-    ['too_many_chunks', 0],
-    ['too_many_bytes', 0],
-    ['silent', 0],
-    ['unread_answer', 0],
-  ]);
+  readonly counts = new Map<CutReason, number>(CUT_REASONS.map((reason) => [reason, 0]));
   #summary: CutSummary | undefined;
 
   /**

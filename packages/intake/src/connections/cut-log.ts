@@ -4,25 +4,19 @@
  * One line for all cuts of ten seconds: a hostile sender opens a new connection after each cut.
  */
 import type { Logger } from '@sluice/platform/process/logger';
-import { repeat } from '@sluice/platform/process/repeat';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import { repeat } from '@sluice/platform/process/repeat';
 import { CutConnections } from './cut-connections.ts';
 
 const INTERVAL_MS = 10_000;
 
 /** The cuts of a process, with their log. */
-export function openCuts(logger: Logger, lifecycle: Pick<Lifecycle, 'defer'>): CutConnections {
-  const cuts = new CutConnections();
-  const log = startCutLog(cuts, logger);
-  lifecycle.defer('log of cut connections', () => log.stop());
-  return cuts;
-}
-
-export function startCutLog(
-  cuts: Pick<CutConnections, 'takeSummary'>,
+export function openCuts(
   logger: Logger,
-): ReturnType<typeof repeat> {
-  return repeat('log cut connections', INTERVAL_MS, logger, () => {
+  lifecycle: Pick<Lifecycle, 'defer'>,
+): { readonly cuts: CutConnections; readonly log: ReturnType<typeof repeat> } {
+  const cuts = new CutConnections();
+  const log = repeat('log cut connections', INTERVAL_MS, logger, () => {
     const summary = cuts.takeSummary();
     if (summary !== undefined)
       logger.warn(
@@ -35,4 +29,6 @@ export function startCutLog(
       );
     return Promise.resolve();
   });
+  lifecycle.defer('log of cut connections', () => log.stop());
+  return { cuts, log };
 }

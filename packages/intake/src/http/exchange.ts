@@ -174,8 +174,9 @@ export class Exchange implements FastPathCaller, BodyOwner {
   }
 
   #keptPieces(): BodyPieces {
-    const { collected } = this.#state;
+    const { collected, blocks } = this.#state;
     return (this.#pieces ??= new BodyPieces({
+      blocks,
       take: (sizeBytes) => collected.take(this.ownerId(), sizeBytes),
       release: (sizeBytes) => collected.release(this.ownerId(), sizeBytes),
     }));

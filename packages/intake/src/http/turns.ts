@@ -103,16 +103,16 @@ export class Turns {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    const nowMs = this.#monotonicNow();
-    const mustRest = this.#isWanted(nowMs) && nowMs < this.#restsUntilMs;
-    const serve = (): void => {
-      this.#isScheduled = false;
-      this.#serve();
-      if (!this.#waiting.isEmpty) this.#schedule();
-    };
-    if (mustRest) setTimeout(serve, TURN_MS_MAX);
-    else setImmediate(serve);
+    // The work of a turn runs behind the promise of `next`: only the next iteration knows when it ended.
+    setImmediate(this.#serveOrRest);
   }
+
+  readonly #serveOrRest = (): void => {
+    const nowMs = this.#monotonicNow();
+    const restMs = this.#isWanted(nowMs) ? this.#restsUntilMs - nowMs : 0;
+    if (restMs > 0) setTimeout(this.#serve, Math.ceil(restMs));
+    else this.#serve();
+  };
 
   /** True if calls want the other half of the time. */
   #isWanted(nowMs: number): boolean {
@@ -122,11 +122,24 @@ export class Turns {
     return nowMs - this.#callAtMs < CALLS_WITHIN_MS;
   }
 
-  #serve(): void {
-    this.#restsUntilMs = this.#monotonicNow() + 2 * TURN_MS_MAX;
-    const endsAtMs = this.#monotonicNow() + TURN_MS_MAX;
-    const turn: Turn = { isOver: () => this.#monotonicNow() >= endsAtMs };
+  readonly #serve = (): void => {
+    this.#isScheduled = false;
+    const beganAtMs = this.#monotonicNow();
+    const endsAtMs = beganAtMs + TURN_MS_MAX;
+    this.#restsUntilMs = endsAtMs + TURN_MS_MAX;
+    let isThisIteration = true;
+    setImmediate(() => (isThisIteration = false));
+    const turn: Turn = {
+      isOver: () => {
+        const nowMs = this.#monotonicNow();
+        if (nowMs < endsAtMs) return false;
+        // A large item cannot be divided, and its turn takes longer.
+        if (isThisIteration) this.#restsUntilMs = nowMs + (nowMs - beganAtMs);
+        return true;
+      },
+    };
     let isTaken: boolean | undefined = false;
     while (isTaken === false && !turn.isOver()) isTaken = this.#waiting.take()?.(turn);
-  }
+    if (!this.#waiting.isEmpty) this.#schedule();
+  };
 }

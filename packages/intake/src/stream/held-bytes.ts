@@ -12,7 +12,7 @@
  */
 import { shareOf } from '@sluice/domain/values/fair-share';
 import { FairQueue } from '../http/fair-queue.ts';
-import { PieceBlocks } from './piece-blocks.ts';
+import { PieceBlocks } from '../body/piece-blocks.ts';
 
 const MEBIBYTE = 1_048_576;
 /** Streams that are hardly taken keep the others waiting for so long. */

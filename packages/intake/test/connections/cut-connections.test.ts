@@ -2,7 +2,7 @@
 import { createLogger } from '@sluice/platform/process/logger';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { CutConnections, type CutHandle } from '../../src/connections/cut-connections.ts';
-import { startCutLog } from '../../src/connections/cut-log.ts';
+import { openCuts } from '../../src/connections/cut-log.ts';
 
 const handleOf = (address: string) => {
   const handle = {
@@ -53,11 +53,9 @@ test('a silent connection is counted, and is no line of the log', () => {
 });
 
 test('the log has one line for all cuts of an interval', async () => {
-  const cuts = new CutConnections();
   const logger = createLogger('test', 'silent');
   const warn = vi.spyOn(logger, 'warn');
-  const log = startCutLog(cuts, logger);
-  onTestFinished(() => log.stop());
+  const { cuts, log } = openCuts(logger, { defer: (_, stop) => onTestFinished(stop) });
   for (let n = 0; n < 50; n++) cuts.cut(handleOf('192.0.2.7'), 'too_many_chunks');
   log.wake();
   await vi.waitFor(() => expect(warn).toHaveBeenCalled(), 30_000);

@@ -135,6 +135,26 @@ describe('while other calls come', () => {
     expect(turns.areCallsComing).toBe(false);
   });
 
+  test('a turn that took longer, because its work cannot be divided, rests as long', async () => {
+    let nowMs = 0;
+    const turns = new Turns(() => nowMs);
+    let callCount = 0;
+    turns.yieldTo(() => callCount);
+    const rest = async (tookMs: number): Promise<number> => {
+      const turn = await turns.next(1);
+      nowMs += tookMs;
+      turn.isOver();
+      callCount++;
+      const beganAtMs = performance.now();
+      await turns.next(1);
+      return performance.now() - beganAtMs;
+    };
+    // Timers of Node end up to a millisecond early.
+    expect(await rest(30)).toBeGreaterThan(28);
+    nowMs += 1_000;
+    expect(await rest(1)).toBeLessThan(28);
+  });
+
   test('each of the turns until ten milliseconds after the last call is', async () => {
     expect(await iterationsBetweenTurns(1, 9)).toBeGreaterThan(2);
     expect(await iterationsBetweenTurns(1, 11)).toBeLessThanOrEqual(2);

@@ -14,6 +14,7 @@ import { StreamPace } from '../../src/stream/stream-pace.ts';
 import { RequestTurns } from '../../src/http/answer.ts';
 import { CutConnections } from '../../src/connections/cut-connections.ts';
 import { BodyReads } from '../../src/body/body-reads.ts';
+import { PieceBlocks } from '../../src/body/piece-blocks.ts';
 import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { DemoGate } from '../../src/auth/demo-gate.ts';
 import { Turns } from '../../src/http/turns.ts';
@@ -71,6 +72,7 @@ export function openStream(
     demoGate: new DemoGate([]),
     repeatedKeys: new RepeatedKeyLooks(() => performance.now()),
     bodyReads: new BodyReads(() => performance.now()),
+    blocks: new PieceBlocks(1_048_576),
     requestTurns: new RequestTurns(),
     cuts: new CutConnections(),
     ownerOf: () => given.owner ?? 1,

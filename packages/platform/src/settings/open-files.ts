@@ -1,7 +1,7 @@
 /**
  * The kernel's bound on open files, connections among them.
  *
- * Used by `intake/src/open-files.ts` and `worker/src/delivery/deliveries.ts`.
+ * Used by `intake/src/connections/open-files.ts` and `worker/src/delivery/deliveries.ts`.
  */
 import { readFileSync } from 'node:fs';
 

@@ -24,7 +24,7 @@ import { authPage, regionPage } from '../../../src/http/credential-pages.ts';
 import { TEXT_TYPE } from '../../../src/http/page.ts';
 import { RateLimiter, type RatePolicy } from '../../../src/auth/rate-limit.ts';
 import { routes } from '../../../src/calls/calls.ts';
-import { isReceiveBufferSmall, receiveBuffersBy } from '../../../src/receive-buffer.ts';
+import { isReceiveBufferSmall, receiveBuffersBy } from '../../../src/connections/receive-buffer.ts';
 import { startServer } from '../../../src/server.ts';
 import { CommitSlots } from '../../../src/stream/commit-slots.ts';
 import { HeldBytes } from '../../../src/stream/held-bytes.ts';

@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Logger } from '@sluice/platform/process/logger';
-import { setListenerBuffer } from './connections/listener-buffer.ts';
+import { setListenerBuffer } from './listener-buffer.ts';
 
 /** The kernel counts its own records as well, so such a buffer never has 512 KB of bytes. */
 const SMALL_BUFFER_SIZE_BYTES_MAX = 512 * 1_024;

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const MODULE = join(import.meta.dirname, '../src/open-files.ts');
+const MODULE = join(import.meta.dirname, '../../src/connections/open-files.ts');
 
 /** The lines that a process with so many open files logs at its start, and the connections that it takes. */
 function start(openFilesMax: number, wanted: number): { lines: unknown[]; count: number } {

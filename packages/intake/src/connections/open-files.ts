@@ -10,8 +10,7 @@ import { readOpenFilesMax } from '@sluice/platform/settings/open-files';
 const CONNECTION_PART = 3 / 4;
 
 /**
- * @returns `wanted`, or less if the kernel does not allow as many files. Then a line of the log names its limit; no
- *   warning, since the supervisor of `npm start` takes the last one for the cause of a death.
+ * @returns `wanted`, or less if the kernel does not allow as many files. Then a line of the log names its limit.
  */
 export function connectionCountWithin(wanted: number, logger: Pick<Logger, 'info'>): number {
   const openFilesMax = readOpenFilesMax();

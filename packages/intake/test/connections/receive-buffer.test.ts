@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const MODULE = join(import.meta.dirname, '../src/receive-buffer.ts');
+const MODULE = join(import.meta.dirname, '../../src/connections/receive-buffer.ts');
 const PROGRAM = `
   import { isReceiveBufferSmall } from ${JSON.stringify(MODULE)};
   console.log(isReceiveBufferSmall());`;
