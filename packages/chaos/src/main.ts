@@ -145,7 +145,7 @@ if (oracle === 'kills') {
   const host = {
     path: process.env['PATH'],
     kill: (pid: number) => void process.kill(pid, 'SIGKILL'),
-    onLog: (text) => void process.stderr.write(text),
+    onLog: (text: string) => void process.stderr.write(text),
   } as const;
   let isHeld = true;
   for (const name of ['redis', 'postgres'] as const) {

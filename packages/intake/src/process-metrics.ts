@@ -2,7 +2,7 @@
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { UnauthorizedRecorder } from './auth/unauthorized-recorder.ts';
-import { CUT_REASONS, type CutConnections } from './connections/cut-connections.ts';
+import type { CutConnections } from './connections/cut-connections.ts';
 import type { Batcher } from './commit/batcher.ts';
 import type { DiskBuffer } from './commit/disk-buffer.ts';
 import type { Server } from './server.ts';
@@ -127,7 +127,7 @@ export function registerServerMetrics({
   metrics.counterBy(
     'reason',
     'sluice_intake_cut_connections_total',
-    `Connections that intake cut without an answer, by reason: ${CUT_REASONS.join(', ')}`,
+    'Connections that intake cut without an answer, by reason: too_many_connections, too_many_chunks, too_many_bytes of all streams, silent, unread_answer',
     () => cuts.counts,
   );
 }

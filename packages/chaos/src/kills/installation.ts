@@ -25,7 +25,7 @@ export interface Installation {
    */
   prepareKill(): Promise<() => void>;
   /** The last lines that `npm start` and its services have written. */
-  lastLines(): string;
+  readonly lastLines: () => string;
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 export interface Host {
   readonly path: string | undefined;
   readonly kill: (pid: number) => void;
-  /** Called with what `npm start` and its services write. */
+  /** Called with the output of `npm start` and its services. */
   readonly onLog: (text: string) => void;
 }
 

@@ -9,7 +9,7 @@
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 
 /** Reasons of a cut, as `/metrics` and the log name them. */
-export const CUT_REASONS = [
+const CUT_REASONS = [
   /** As many connections as allowed are open. */
   'too_many_connections',
   /** It brought more chunks than a client makes (`body/body-reads.ts`). */

@@ -1,4 +1,8 @@
-/** A schedule that has lost its next job stands, and goes on once it is asked for again. */
+/**
+ * A schedule that stands goes on once it is asked for again.
+ *
+ * It stands if it has lost its next job.
+ */
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
 import { createLogger } from '@sluice/platform/process/logger';
