@@ -4,13 +4,22 @@
  * page made lead here).
  */
 
-/** In lower case. A proxy or a tunnel adds one of them to a call. */
+/** In lower case. A proxy or a tunnel adds one of them to a call; the last three are of Cloudflare, Akamai and Fly. */
 export const FORWARDING_HEADERS = [
   'x-forwarded-for',
   'x-forwarded-host',
   'x-real-ip',
   'forwarded',
   'via',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-forwarded-server',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-envoy-external-address',
+  'cf-connecting-ip',
+  'true-client-ip',
+  'fly-client-ip',
 ] as const;
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;

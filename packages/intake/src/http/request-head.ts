@@ -65,6 +65,15 @@ function readHeader(head: Head, name: string, value: string): void {
     case 'x-real-ip':
     case 'forwarded':
     case 'via':
+    case 'x-forwarded-proto':
+    case 'x-forwarded-port':
+    case 'x-forwarded-server':
+    case 'x-client-ip':
+    case 'x-cluster-client-ip':
+    case 'x-envoy-external-address':
+    case 'cf-connecting-ip':
+    case 'true-client-ip':
+    case 'fly-client-ip':
       head.isForwarded = true;
       break;
     case 'origin':
