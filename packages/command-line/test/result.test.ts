@@ -97,6 +97,23 @@ test('the widest columns give way, until a row fits on the terminal', () => {
   expect(terminal.lines[1]).toMatch(/^1 {3}x{10,}… +y{10,}…$/);
 });
 
+// The columns below were shifted by a name in such letters, and its row went on in the next line of the terminal.
+test('letters of two columns take two, and a row that is cut has no half of one', () => {
+  const terminal = collectingTerminal('table', { width: 24 });
+  const rows = [
+    { name: '注文の通知', state: 'ok' },
+    { name: '🚚🚚🚚🚚🚚🚚🚚🚚', state: 'ok' },
+    { name: 'ｱﾝ👩‍👩‍👧é', state: 'failing for a long time' },
+  ];
+  writeRows(terminal, rows, ['name', 'state'], '');
+  expect(terminal.lines).toEqual([
+    'name         state',
+    '注文の通知   ok',
+    '🚚🚚🚚🚚🚚…  ok',
+    'ｱﾝ👩‍👩‍👧é        failing fo…',
+  ]);
+});
+
 test('a stream is a line of CSV each below one head, or a document of YAML each', () => {
   const csv = collectingTerminal('csv');
   const writeCsv = documentWriter(csv, ['a', 'b']);

@@ -7,6 +7,7 @@ import { csvCells } from '@sluice/domain/value-rules/csv-line';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { cellText } from './cell-text.ts';
 import type { Terminal } from './terminal.ts';
+import { cutToWidth, paddedTo, widthOf } from './text-width.ts';
 import { yamlLines } from './yaml.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -148,15 +149,15 @@ function writeTable(terminal: Terminal, rows: readonly Row[], columns: readonly 
     ...rows.map((row) => columns.map((column) => cellText(column, row[column], nowMs))),
   ];
   const wanted = columns.map((_, index) =>
-    Math.max(...cells.map((row) => (row[index] ?? '').length)),
+    Math.max(...cells.map((row) => widthOf(row[index] ?? ''))),
   );
   const widths = fitted(wanted, terminal.width);
   for (const row of cells) {
     const line = row
-      .map((cell, index) => cut(cell, widths[index] ?? 0).padEnd(widths[index] ?? 0))
+      .map((cell, index) => paddedTo(cutToWidth(cell, widths[index] ?? 0), widths[index] ?? 0))
       .join(GAP)
       .trimEnd();
-    terminal.line(terminal.width === undefined ? line : cut(line, terminal.width));
+    terminal.line(terminal.width === undefined ? line : cutToWidth(line, terminal.width));
   }
 }
 
@@ -171,9 +172,6 @@ function fitted(wanted: readonly number[], width: number | undefined): number[] 
     widths[widths.indexOf(widest)] = widest - 1;
   }
 }
-
-const cut = (text: string, width: number): string =>
-  text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 
 function writeNested(terminal: Terminal, value: object, indent: string): void {
   const nowMs = terminal.now();
