@@ -1,31 +1,20 @@
 /** Consumers of a feed that are killed at any point: they miss no event of any person, and see them in each person's order. */
-import type { AddressInfo } from 'node:net';
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { eventsIn, useFeeds } from './feed-world.ts';
 
 const PEOPLE = [1, 2, 3, 4, 5];
 const EVENT_COUNT = 60;
 
-let api: ApiUnderTest;
-let port: number;
-let name: string;
-let count = 0;
+const world = useFeeds();
+const { page, stream } = world;
 let logged: Record<string, number>;
 let random: () => number;
-beforeAll(async () => {
-  api = await startApi();
-  await api.app.listen({ port: 0, host: '127.0.0.1' });
-  port = (api.app.server.address() as AddressInfo).port;
-});
-beforeEach(async () => {
-  name = `feed-${++count}`;
+beforeEach(() => {
   logged = {};
   random = seededRandom(11);
-  await api.call('PUT', `/v1/feeds/${name}`, { body: { events: ['customer_subscribed'] } });
 });
-afterAll(() => api.close());
 
 interface Seen {
   readonly cursor: string;
@@ -46,14 +35,14 @@ const seenOf = ({ cursor, event: { data } }: FeedEntry): Seen => ({
 /** Logs so many events, each of somebody. */
 async function log(howMany: number): Promise<void> {
   await appendDeliveries(
-    api.database,
+    world.api.database,
     Array.from({ length: howMany }, () => {
       const personId = PEOPLE[Math.floor(random() * PEOPLE.length)]!;
       const place = (logged[personId] ?? 0) + 1;
       logged[personId] = place;
       return {
-        environmentId: api.a.environmentId,
-        eventId: `${name}-${personId}-${place}`,
+        environmentId: world.api.a.environmentId,
+        eventId: `${world.name}-${personId}-${place}`,
         eventType: 'customer_subscribed',
         objectType: 'customer',
         metric: 'subscribed',
@@ -84,9 +73,7 @@ test('by pages, while events of several people arrive', async () => {
     left -= more;
     // One run of the consumer, until it is killed: within a page, or before it has saved its cursor.
     for (;;) {
-      const answer = await api.call('GET', `/v1/feeds/${name}?wait=0&cursor=${saved}&limit=5`);
-      expect(answer.statusCode, answer.body).toBe(200);
-      const { events, cursor } = answer.json<{ events: FeedEntry[]; cursor: string }>();
+      const { events, cursor } = await page<FeedEntry>(`&cursor=${saved}&limit=5`);
       const dealtWith = random() < 0.3 ? events.slice(0, 2) : events;
       seen.push(...dealtWith.map(seenOf));
       if (dealtWith.length < events.length || random() < 0.3) break;
@@ -125,28 +112,14 @@ const placesOf = (seen: readonly Seen[]): number =>
 
 /** The stream after a cursor, up to so many events or the last one of the feed; then it is cut. */
 async function readStream(after: string, howMany: number): Promise<Seen[]> {
-  const latest = (await api.call('GET', `/v1/feeds/${name}?wait=0&cursor=latest`)).json<{
-    cursor: string;
-  }>().cursor;
+  const { cursor: latest } = await page('&cursor=latest');
   if (after === latest) return [];
-  const gone = new AbortController();
-  const answer = await fetch(`http://127.0.0.1:${port}/v1/feeds/${name}`, {
-    signal: gone.signal,
-    headers: {
-      authorization: `Bearer ${api.a.key}`,
-      accept: 'text/event-stream',
-      ...(after && { 'last-event-id': after }),
-    },
+  const reader = await stream(after);
+  const seenIn = (text: string): Seen[] => eventsIn<FeedEntry>(text).map(seenOf);
+  const text = await reader.until((all) => {
+    const seen = seenIn(all);
+    return seen.length >= howMany || seen.at(-1)?.cursor === latest;
   });
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  let seen: Seen[] = [];
-  while (seen.length < howMany && seen.at(-1)?.cursor !== latest) {
-    text += (await reader.read()).value ?? '';
-    seen = [...text.matchAll(/^data: (.*)\n/gm)].map(([, line = '']) =>
-      seenOf(JSON.parse(line) as FeedEntry),
-    );
-  }
-  gone.abort();
-  return seen.slice(0, howMany);
+  reader.cut();
+  return seenIn(text).slice(0, howMany);
 }
