@@ -116,6 +116,23 @@ test('a worker refuses another price or content than the catalogue’s, without 
   expect(state.list('subscription')).toEqual([]);
 });
 
+test('a card purchase at another price ends before its customer gets an invoice to pay', async () => {
+  const accountId = await world.addAccount(null, 'card');
+  for (const amount of [1, 900_000]) {
+    const price = { amount, currency: 'usd' };
+    const content = { type: 'purchase', purchase: { ...pack, price } } as const;
+    const started = await startAsApi(accountId, 'inbox_previews', content, 'card');
+    expect(await world.finish(started), `${amount}`).toMatchObject({
+      status: 'failed',
+      invoiceId: null,
+      result: { charged: null, refusal: 'amount_changed' },
+    });
+    expect(await world.steps(started)).toEqual([]);
+  }
+  expect(world.simulator.state.list('invoice')).toEqual([]);
+  expect(world.charges()).toEqual([]);
+});
+
 test('an invoice that names a run is applied only if a worker made it, and else goes to manual review', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await startAsApi(accountId, 'inbox_previews', {
