@@ -20,9 +20,10 @@ export interface EventType {
   readonly isArchived: boolean;
 }
 
+const COLUMNS = sql`name, version, description, schema, made_at as "madeAt"`;
+
 /** A type is archived as a whole: the row of its newest version counts for every version. */
-const COLUMNS = sql`
-  name, version, description, schema, made_at as "madeAt",
+const IS_ARCHIVED = sql`
   exists (select from event_types c
            where c.environment_id = event_types.environment_id and c.name = event_types.name and c.is_current
              and c.is_archived) as "isArchived"`;
@@ -50,7 +51,7 @@ export async function listEventTypes(
   }: EventTypeReach & { after?: string | undefined; withArchived?: boolean } = {},
 ): Promise<EventType[]> {
   const { rows } = await sql<EventType>`
-    select ${COLUMNS} from event_types
+    select ${COLUMNS}, is_archived as "isArchived" from event_types
      where environment_id = ${environmentId} and is_current and name > ${after}
        and (not is_archived or ${withArchived}) and ${isNamedBy(environmentId, namedBy)}
      order by name limit ${limit}`.execute(database);
@@ -66,7 +67,7 @@ export async function findEventType(
   { namedBy }: EventTypeReach = {},
 ): Promise<EventType | undefined> {
   const { rows } = await sql<EventType>`
-    select ${COLUMNS} from event_types
+    select ${COLUMNS}, ${IS_ARCHIVED} from event_types
      where environment_id = ${environmentId} and name = ${name} and ${isNamedBy(environmentId, namedBy)}
        and case when ${version ?? null}::int is null then is_current else version = ${version ?? null}::int end
      order by version desc limit 1`.execute(database);

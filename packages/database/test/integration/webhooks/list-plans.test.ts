@@ -1,8 +1,8 @@
 /**
  * A page of each list reads only a page's rows.
  *
- * The workspace has 100,000 applications, endpoints and deliveries. Each page uses an index. The statements are the
- * ones that the routes send, as Postgres runs them.
+ * The workspace has 100,000 applications, endpoints and deliveries (`../support/crowded-workspace.ts`). Each page uses an
+ * index. The statements are the ones that the routes send, as Postgres runs them. Rows are counted, because times depend on the other work of the machine.
  */
 import type { Database } from '@sluice/database/connection/connection';
 import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
@@ -15,62 +15,31 @@ import {
   listApplications,
   listEndpoints,
 } from '@sluice/database/webhooks/applications';
-import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
+import { listFeeds } from '@sluice/database/feeds/feeds';
+import { findEventType, listEventTypes } from '@sluice/database/webhooks/event-types';
+import { listWebhookEndpoints } from '@sluice/database/webhooks/webhook-endpoints';
+import {
+  ARCHIVED,
+  BUSY,
+  ENDPOINTS_EACH,
+  FEEDS,
+  fillWebhooks,
+  NAMED,
+  OWN,
+  TENANT,
+} from '../support/crowded-workspace.ts';
 import { explain, rowsRead } from '../support/explain.ts';
 import { FILL_TIMEOUT_MS } from '../support/fill-timeout.ts';
 
-const TENANT = 7;
-const COUNT = 100_000;
 /** A page, and one more row, whose presence means that there is another page. */
 const PAGE = 51;
-const OWN = 100;
-/** The webhook with the many deliveries; it is one of the workspace's own. */
-const BUSY = { environmentId: TENANT, webhookId: 1 };
-const ENDPOINTS_EACH = 50;
 
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
-  await fill();
+  await fillWebhooks(database);
 }, FILL_TIMEOUT_MS);
-
-async function fill(): Promise<void> {
-  await sql`
-    insert into applications (environment_id, application_id, name)
-    select ${TENANT}, 'customer-' || lpad(n::text, 6, '0'), 'Customer' from generate_series(0, ${COUNT - 1}::int) n`.execute(
-    database,
-  );
-  // The workspace's own come first, so that they stand among the pages of the others.
-  await sql`
-    insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key, application_id)
-    overriding system value
-    select ${TENANT}, n, 'n', 'https://example.com/', '{event}', 'key',
-           case when n > ${OWN}::int then 'customer-' || lpad(((n - ${OWN}::int - 1) / ${ENDPOINTS_EACH}::int)::text, 6, '0') end
-      from generate_series(1, ${OWN + COUNT}::int) n`.execute(database);
-  await sql`
-    insert into lanes (environment_id, webhook_id, is_paused, last_sequence, cursor_sequence)
-    select environment_id, webhook_id, false, ${COUNT}, ${COUNT} from webhooks`.execute(database);
-  await sql`
-    insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body)
-    select ${TENANT}, ${BUSY.webhookId}, n, 'event-' || n, 'event', now(), '{}' from generate_series(1, ${COUNT}::int) n`.execute(
-    database,
-  );
-  await sql`
-    insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, outcome, status)
-    select ${TENANT}, ${BUSY.webhookId}, n, 1, 5, now(), 'delivered', 200 from generate_series(1, ${COUNT}::int) n`.execute(
-    database,
-  );
-  await sql`
-    insert into portal_links (environment_id, portal_link_id, label, capabilities, theme, code_hash, code_ends_at, ends_at)
-    values (${TENANT}, 'link', 'acme/jo', '{}', '{}', 'x', now(), now() + interval '1 hour')`.execute(
-    database,
-  );
-  await sql`
-    insert into portal_link_webhooks (environment_id, portal_link_id, webhook_id)
-    select ${TENANT}, 'link', n * 30000 from generate_series(1, 3) n`.execute(database);
-  await sql`vacuum analyze`.execute(database);
-}
 
 test.each<[string, number, (database: Database) => Promise<unknown>]>([
   ['the first applications', PAGE, (db) => listApplications(db, TENANT, PAGE)],
@@ -100,8 +69,47 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     1,
     (db) => listEndpoints(db, TENANT, 'customer-000000', PAGE, OWN + ENDPOINTS_EACH - 1),
   ],
-  ["the workspace's own webhooks", OWN, (db) => listWebhooks(db, TENANT)],
-  ["how many are the workspace's own", OWN, (db) => countWebhooks(db, TENANT)],
+  // Feeds stand beside them.
+  ["the workspace's own webhooks", OWN + FEEDS, (db) => listWebhooks(db, TENANT)],
+  ["how many are the workspace's own", OWN + FEEDS, (db) => countWebhooks(db, TENANT)],
+  // Each with its lane.
+  ['the feeds', 2 * FEEDS, (db) => listFeeds(db, TENANT)],
+  [
+    'endpoints of all workspaces, for a worker that starts',
+    PAGE,
+    (db) => listWebhookEndpoints(db, { environmentId: TENANT, webhookId: OWN + 50_000 }, PAGE),
+  ],
+  [
+    'the event types in force',
+    PAGE,
+    (db) => listEventTypes(db, TENANT, PAGE, { after: 'type-0500' }),
+  ],
+  // The archived ones are passed over; a workspace has 1,000 types at most.
+  [
+    'the first event types, behind archived ones',
+    ARCHIVED + PAGE,
+    (db) => listEventTypes(db, TENANT, PAGE),
+  ],
+  [
+    'event types with archived ones',
+    PAGE,
+    (db) => listEventTypes(db, TENANT, PAGE, { withArchived: true }),
+  ],
+  // For each of its webhooks the link has a row.
+  [
+    'event types that the webhooks of a link name',
+    NAMED + 6,
+    (db) =>
+      listEventTypes(db, TENANT, PAGE, { namedBy: { of: 'portal_link', portalLinkId: 'link' } }),
+  ],
+  [
+    'all event types in the portal of an application',
+    1_000,
+    (db) => listEventTypes(db, TENANT, 1_000),
+  ],
+  // With the row that says whether it is archived.
+  ['an event type', 2, (db) => findEventType(db, TENANT, 'type-0700')],
+  ['a version of an event type', 2, (db) => findEventType(db, TENANT, 'type-0700', 2)],
   [
     'webhooks of an application in its portal',
     ENDPOINTS_EACH,
