@@ -23,11 +23,16 @@ import { lockIdentifiers } from './person-identifiers.ts';
  * About ninety ends of ownership. If a name has more, all but the last are left out, with a mark. A late call of that
  * time changes no person, and is an issue.
  *
- * Neither number nor mark is a parameter: Citus sends a parameter behind `on conflict` to the node without its type.
+ * Neither number nor mark is a parameter: Citus sends a parameter behind `on conflict` to the node without its type. It
+ * refuses functions there that depend on settings, so the time is counted from a constant, and texts are joined.
  */
 const HAS_MANY_OWNERS = sql`octet_length(r.owners::text) > 6000`;
-/** The name is `FORGOTTEN` of the domain. */
-const FORGOTTEN_ENDS = sql`'{"forgotten": 0}'::jsonb`;
+/**
+ * The mark is the domain's (`forgottenUntil`), with the time of the last end that is left out. The end that is kept can be
+ * an earlier one, of a late deletion.
+ */
+const FORGOTTEN_ENDS = sql`('{"forgotten": ' ||
+  floor(extract(epoch from r.deleted_at - timestamptz '1970-01-01 00:00:00+00') * 1000)::bigint::text || '}')::jsonb`;
 
 /**
  * Identifiers and people that were deleted, with the people whose the identifiers were, and whom those became by merges.

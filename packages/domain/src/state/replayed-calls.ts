@@ -21,7 +21,7 @@ import type {
 } from './loaded-state.ts';
 import {
   blockedEnd,
-  FORGOTTEN,
+  forgottenUntil,
   freeEnd,
   heirEnd,
   heirIn,
@@ -175,12 +175,13 @@ export class Deletions {
     const row = this.#remembered.get(textOf(key));
     if (!row || row.deletedAtMs <= receivedAtMs) return undefined;
     const ends = readEnds(row.owners);
+    const forgottenUntilMs = forgottenUntil(row.owners, ends);
+    if (receivedAtMs < forgottenUntilMs)
+      return { state: 'forgotten', personId: 0, untilMs: forgottenUntilMs };
     const next = ends.find(({ untilMs }) => untilMs > receivedAtMs);
     // An earlier version deleted the name since.
     if (!next) return { state: 'unknown', personId: 0, untilMs: row.deletedAtMs };
     const { owner, personId, untilMs, text: end, place } = next;
-    if (next === ends[0] && row.owners && FORGOTTEN in row.owners)
-      return { state: 'forgotten', personId: 0, untilMs };
     if (owner === 'free') return undefined;
     if (owner === 'nobody') return { state: 'unmade', personId: 0, untilMs, end, place };
     if (owner === 'blocked') return { state: 'blocked', personId, untilMs, end, place };

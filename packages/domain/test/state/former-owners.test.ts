@@ -230,3 +230,20 @@ it('if a name had too many owners since, a late call by it changes no person and
   store.apply(late(identify('id:x'), 150));
   expect(store.people).toHaveLength(2);
 });
+
+it('a late call of before the last forgotten owner is about nobody, also if an earlier end is kept', () => {
+  store.apply(identify('id:x', { email: 'a@x.example' }));
+  store.apply(at(rename('id:x', null), 300));
+  const [early, forgotten] = [NOW_MS + 50, NOW_MS + 200];
+  store.deletedIdentifiers = store.deletedIdentifiers.map((row) => ({
+    ...row,
+    owners: row.owners && { [`nobody ${early}`]: early, ...row.owners, forgotten },
+  }));
+  for (const atMs of [40, 100, 199]) {
+    const { issues } = store.apply(late(remove('id:x'), atMs));
+    expect(issues[0]?.issue.message).toContain('so many owners');
+  }
+  expect(store.people).toHaveLength(1);
+  store.apply(late(remove('id:x'), 200));
+  expect(store.people).toHaveLength(0);
+});

@@ -7,14 +7,14 @@
  * nobody 1769860800000 0mk1z…       it was deleted without a person
  * free 1769860800000 0mk1z…         a late call ended the ownership before that time
  * 12 heir                           under the number of a merged person: the person they became
- * forgotten                         earlier ends were left out
+ * forgotten                         other ends were left out; the value is the time of the last of them
  * ```
  *
  * The last word is the place in the order of calls, which clocks cannot change.
  */
 import type { OrderPlace } from '../../operations/order-place.ts';
 
-export const FORGOTTEN = 'forgotten';
+const FORGOTTEN = 'forgotten';
 
 /**
  * Each end has a text of its own. So two rows are joined by joining their texts, also if one person gives up a name twice,
@@ -68,6 +68,20 @@ export function readEnds(owners: Readonly<Record<string, number>> | null): reado
     ends.splice(index === -1 ? ends.length : index, 0, end);
   }
   return ends;
+}
+
+/**
+ * Before this time the owners are not known; it is in the past of every call if all ends are kept. An end that was kept
+ * can be earlier: a late deletion has the time of its receipt.
+ */
+export function forgottenUntil(
+  owners: Readonly<Record<string, number>> | null,
+  ends: readonly NameEnd[],
+): number {
+  const untilMs = owners?.[FORGOTTEN];
+  if (untilMs === undefined) return -Infinity;
+  // Earlier versions wrote no time. They kept the ends from then on.
+  return untilMs === 0 ? (ends[0]?.untilMs ?? -Infinity) : untilMs;
 }
 
 function compareEnds(one: NameEnd, other: NameEnd): number {

@@ -131,6 +131,37 @@ test(
   TEST_TIMEOUT_MS,
 );
 
+/** The name has as many ends as are kept. */
+const fillEnds = (workspace: number, id: string): Promise<unknown> =>
+  sql`
+    update deleted_identifiers set owners = owners || jsonb_build_object(repeat('-', 6001), 0)
+     where environment_id = ${workspace} and kind = 'id' and value = ${id}`.execute(
+    world().database,
+  );
+
+test('a late call of before the forgotten owners of a name is not about a later owner, also if an earlier end is kept', async () => {
+  const workspace = world().newEnvironment();
+  await apply(workspace, identify('id:x', { email: 'a@x.example' }));
+  await apply(workspace, identify('email:b@x.example'));
+  await apply(workspace, await rename(workspace, 'id:x', ''), 60);
+  await fillEnds(workspace, 'x');
+  await apply(workspace, identify('email:b@x.example', { id: 'x' }), 70);
+  // The end has the time of its receipt, and takes the place of the others.
+  await apply(workspace, late(remove('email:b@x.example')), 50);
+  await apply(workspace, identify('id:x', { email: 'c@x.example' }), 80);
+  await apply(workspace, await rename(workspace, 'id:x', ''), 300);
+  await apply(workspace, late(remove('id:x')), 55);
+  const people = await world().rowsOf('people', workspace, 'email');
+  expect(people.map(({ email }) => email).toSorted()).toEqual(['a@x.example', 'c@x.example']);
+  const issues = await world().rowsOf('ingestion_issues', workspace, 'code, field, message');
+  expect(issues).toMatchObject([
+    { code: 'person_not_found', field: 'id', message: expect.stringContaining('so many owners') },
+  ]);
+  // The owners since then are remembered.
+  await apply(workspace, late(remove('id:x')), 90);
+  expect(await world().rowsOf('people', workspace, 'email')).toEqual([{ email: 'a@x.example' }]);
+});
+
 test('a late deletion by a name that its owner gives up meanwhile deletes them', async () => {
   await apply(environmentId(), identify('id:x'));
   const giveUp = await rename(environmentId(), 'id:x', 'y');
