@@ -64,20 +64,20 @@ export function useFeeds() {
     read: (query = '', key = api.a.key) =>
       api.call('GET', `/v1/feeds/${name}?wait=0${query}`, { key }),
 
-    async page<Entry = FeedEntry>(query = ''): Promise<FeedPage<Entry>> {
+    page: async <Entry = FeedEntry>(query = ''): Promise<FeedPage<Entry>> => {
       const answer = await world.read(query);
       expect(answer.statusCode, answer.body).toBe(200);
       return answer.json<FeedPage<Entry>>();
     },
 
     /** Logs so many events. @returns their ids. */
-    async log(
+    log: async (
       howMany: number,
-      { text = '', database = api.database as DatabaseOrTransaction } = {},
-    ): Promise<string[]> {
+      { text = '', database }: { text?: string; database?: DatabaseOrTransaction } = {},
+    ): Promise<string[]> => {
       const ids = Array.from({ length: howMany }, () => `e${++eventCount}`);
       await appendDeliveries(
-        database,
+        database ?? api.database,
         ids.map((eventId) => ({
           environmentId: api.a.environmentId,
           eventId,
@@ -92,7 +92,7 @@ export function useFeeds() {
     },
 
     /** Server-sent events. @param after - the `Last-Event-ID`. */
-    async stream(after = '') {
+    stream: async (after = '') => {
       const gone = new AbortController();
       const answer = await fetch(`http://127.0.0.1:${port}/v1/feeds/${name}`, {
         signal: gone.signal,

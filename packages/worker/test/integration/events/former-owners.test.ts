@@ -152,7 +152,9 @@ test('a late call of before the forgotten owners of a name is not about a later 
   await apply(workspace, await rename(workspace, 'id:x', ''), 300);
   await apply(workspace, late(remove('id:x')), 55);
   const people = await world().rowsOf('people', workspace, 'email');
-  expect(people.map(({ email }) => email).toSorted()).toEqual(['a@x.example', 'c@x.example']);
+  expect(new Set(people.map(({ email }) => email))).toEqual(
+    new Set(['a@x.example', 'c@x.example']),
+  );
   const issues = await world().rowsOf('ingestion_issues', workspace, 'code, field, message');
   expect(issues).toMatchObject([
     { code: 'person_not_found', field: 'id', message: expect.stringContaining('so many owners') },

@@ -50,7 +50,7 @@ async function holdImport(
   );
   await database.connection().execute(async (holder) => {
     await sql`select pg_advisory_lock(1)`.execute(holder);
-    await use(() => vi.waitFor(() => isWaitedFor(database), { timeout: 60_000, interval: 20 }));
+    await use(() => vi.waitFor(() => isWaitedFor(database), { timeout: 150_000, interval: 20 }));
     await sql`select pg_advisory_unlock(1)`.execute(holder);
   });
 }
