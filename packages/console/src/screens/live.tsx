@@ -7,7 +7,7 @@ import { Empty, Failure } from '../parts/states.tsx';
 import { choiceOf } from '../routing/location.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { saveTail } from '../tail/save-tail.ts';
-import { type TailFilter, type TailView, useTail } from '../tail/use-tail.ts';
+import { type TailFilter, type TailView, useTail, WAITS_FOR_TAB } from '../tail/use-tail.ts';
 import { TailRowView } from './live-rows.tsx';
 
 const OUTCOMES = [
@@ -155,6 +155,7 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
           </span>
         )}
       </div>
+      {tail.isWaiting && <p role="status">{WAITS_FOR_TAB}</p>}
       {tail.failure && <Failure key={tail.failure.message} failure={tail.failure} />}
       {tail.rows.length === 0 ? (
         <Empty title={hasFilter ? 'No matching call has come yet' : 'No call has come yet'}>
@@ -195,7 +196,8 @@ function Live({ query }: { readonly query: Readonly<Record<string, string>> }) {
 function Standing({ tail, isPaused }: { readonly tail: TailView; readonly isPaused: boolean }) {
   const refused =
     tail.lineCount === 0 ? 0 : Math.round((1000 * tail.refusedCount) / tail.lineCount) / 10;
-  const state = isPaused ? 'paused' : tail.isOpen ? 'listening' : 'connecting';
+  const notOpen = tail.isWaiting ? 'waits' : 'connecting';
+  const state = isPaused ? 'paused' : tail.isOpen ? 'listening' : notOpen;
   return (
     <p className="standing">
       <span className={`lamp ${state}`} aria-hidden="true" /> <span className="state">{state}</span>{' '}

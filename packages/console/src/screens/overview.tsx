@@ -13,7 +13,7 @@ import { Link, type Route } from '../routing/router.tsx';
 import { countText } from '../sentences/money-text.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
-import { useTail } from '../tail/use-tail.ts';
+import { useTail, WAITS_FOR_TAB } from '../tail/use-tail.ts';
 
 const INTERVAL_MS = 5_000;
 const FLEET_INTERVAL_MS = 10_000;
@@ -98,11 +98,17 @@ function Tile({
 /** Counted by the live tail while the page is open. The counts are not stored. */
 function Calls() {
   const nowMs = useNow();
-  const { lastMinute, isOpen, failure } = useTail({ isPaused: false });
+  const { lastMinute, isOpen, isWaiting, failure } = useTail({ isPaused: false });
   if (failure)
     return (
       <li>
         <Failure failure={failure} />
+      </li>
+    );
+  if (isWaiting)
+    return (
+      <li>
+        <p className="faint">{WAITS_FOR_TAB}</p>
       </li>
     );
   const { callCount, refusedPercent, spanMs } = lastMinute(nowMs);

@@ -1,7 +1,7 @@
 /** First steps: a call to paste, and the wait for the first event, which is shown with its trace. */
 import { useState } from 'react';
 import { useSession } from '../client/session.ts';
-import { useTail } from '../tail/use-tail.ts';
+import { useTail, WAITS_FOR_TAB } from '../tail/use-tail.ts';
 import { personText } from '../tail/tail-line.ts';
 import { CallSample, Samples } from '../parts/samples.tsx';
 import { Time } from '../parts/time.tsx';
@@ -74,7 +74,11 @@ function FirstEvent() {
           <h2>Waiting for the first event</h2>
           <p>
             {tail.failure?.message ??
-              (tail.isOpen ? 'Calls from now on are shown here.' : 'Connecting …')}{' '}
+              (tail.isOpen
+                ? 'Calls from now on are shown here.'
+                : tail.isWaiting
+                  ? WAITS_FOR_TAB
+                  : 'Connecting …')}{' '}
             <span className="faint">
               Since <Time atMs={openedAtMs} isShort isWhole />.
             </span>

@@ -1,24 +1,20 @@
-/**
- * Reads the live tail for a screen. New lines are counted at once and drawn ten times a second at most. A page that is
- * hidden for a minute lets its connection go, since a browser has six for a host; a row shows that the lines meanwhile
- * are not known. A broken connection is made again; one that is refused is tried at the time that the API gives.
- */
+/** Reads the live tail for a screen. New lines are counted at once and drawn ten times a second at most. */
 import { useEffect, useMemo, useState } from 'react';
-import type { Call } from '../client/call.ts';
 import { getStream } from '../client/calls.ts';
 import type { QueryOf } from '../client/operations.ts';
-import { RequestFailed } from '../client/request.ts';
-import { noteSignedOut } from '../client/resource.ts';
-import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
+import type { RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
 import type { LastMinute } from './last-minute.ts';
+import { readWhileSeen, type TailState } from './read-while-seen.ts';
 import { TailBuffer, type TailCounts } from './tail-buffer.ts';
-import type { DroppedLines, TailLine, TailRow } from './tail-line.ts';
+import type { TailLine, TailRow } from './tail-line.ts';
 
 const DRAWN_INTERVAL_MS = 100;
 const SHOWN_COUNT = 200;
-const HIDDEN_FOR_MS = 60_000;
-const RETRY_MS = 1_000;
+
+/** Shown by a screen whose tail waits. */
+export const WAITS_FOR_TAB =
+  'Four tabs of this browser read live calls, which is the most at a time. This tab goes on when one of them is hidden or closed.';
 
 type Asked = QueryOf<'/v1/stream'>;
 /** Texts of the address; an empty one is no filter. */
@@ -31,6 +27,8 @@ export interface TailView extends TailCounts {
   readonly rows: readonly TailRow[];
   readonly lines: readonly TailLine[];
   readonly isOpen: boolean;
+  /** For another tab (`WAITS_FOR_TAB`). */
+  readonly isWaiting: boolean;
   readonly failure: RequestFailed | undefined;
   readonly clear: () => void;
   readonly all: () => readonly TailRow[];
@@ -56,7 +54,7 @@ export function useTail({
   const [counts, setCounts] = useState(() => buffer.counts());
   const [connection, setConnection] = useState<Connection>();
   // A connection of another filter does not belong to this one, which is not open until its own stands.
-  const { isOpen, failure } = connection?.buffer === buffer ? connection : NOT_OPEN;
+  const { state, failure } = connection?.buffer === buffer ? connection : NOT_OPEN;
 
   useEffect(() => {
     setCounts(buffer.counts());
@@ -64,7 +62,7 @@ export function useTail({
       call,
       workspaceId,
       buffer,
-      onState: (open, failed) => setConnection({ buffer, isOpen: open, failure: failed }),
+      onState: (next, failed) => setConnection({ buffer, state: next, failure: failed }),
     });
   }, [buffer, call.key, workspaceId]);
 
@@ -85,7 +83,8 @@ export function useTail({
     ...counts,
     rows,
     lines: rows.filter((row) => row.kind !== 'dropped'),
-    isOpen,
+    isOpen: state === 'open',
+    isWaiting: state === 'waiting',
     failure,
     all: () => buffer.all(),
     lastMinute: (nowMs) => buffer.lastMinute(nowMs),
@@ -107,76 +106,8 @@ const NO_ROWS: readonly TailRow[] = [];
 
 interface Connection {
   readonly buffer: TailBuffer;
-  readonly isOpen: boolean;
+  readonly state: TailState;
   readonly failure: RequestFailed | undefined;
 }
 
-const NOT_OPEN = { isOpen: false, failure: undefined };
-
-interface Reading {
-  readonly call: Call<ReadableStream<Uint8Array<ArrayBuffer>>>;
-  readonly workspaceId: number;
-  readonly buffer: TailBuffer;
-  readonly onState: (isOpen: boolean, failure?: RequestFailed) => void;
-}
-
-/** @returns ends it. */
-function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): () => void {
-  let reading: AbortController | undefined;
-  let retry: ReturnType<typeof setTimeout> | undefined;
-  let hiding: ReturnType<typeof setTimeout> | undefined;
-
-  const stop = (): void => {
-    clearTimeout(retry);
-    reading?.abort();
-    reading = undefined;
-  };
-  const hide = (): void => {
-    stop();
-    onState(false);
-  };
-  const start = (isAgain: boolean): void => {
-    const own = new AbortController();
-    reading = own;
-    const ended = (error?: unknown): void => {
-      if (own.signal.aborted) return;
-      const failure = error instanceof RequestFailed ? error : undefined;
-      onState(false, failure);
-      // A session that is over does not come back by itself, and its lines do not stay on the screen.
-      if (failure?.status === 401) return noteSignedOut();
-      retry = setTimeout(
-        () => start(true),
-        Math.max(RETRY_MS, (failure?.retryAfterSeconds ?? 0) * 1000),
-      );
-    };
-    const opened = (): void => {
-      buffer.open(Date.now());
-      onState(true);
-      if (isAgain) buffer.add([{ kind: 'dropped', count: null }]);
-    };
-    readServerEvents(call, workspaceId, own.signal, opened, (events) =>
-      buffer.add(events.flatMap(rowOf)),
-    ).then(() => ended(), ended);
-  };
-  const onVisibility = (): void => {
-    clearTimeout(hiding);
-    if (document.visibilityState === 'hidden') hiding = setTimeout(hide, HIDDEN_FOR_MS);
-    else if (!reading) start(true);
-  };
-
-  start(false);
-  document.addEventListener('visibilitychange', onVisibility);
-  return () => {
-    document.removeEventListener('visibilitychange', onVisibility);
-    clearTimeout(hiding);
-    stop();
-  };
-}
-
-function rowOf({ type, data }: ServerEvent): (TailLine | DroppedLines)[] {
-  if (type === 'dropped') {
-    const { count } = JSON.parse(data) as { count: number | null };
-    return [{ kind: 'dropped', count }];
-  }
-  return [JSON.parse(data) as TailLine];
-}
+const NOT_OPEN = { state: 'connecting', failure: undefined } as const;

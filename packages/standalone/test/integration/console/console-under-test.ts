@@ -86,9 +86,9 @@ export async function startConsole(more: Readonly<Record<string, string>> = {}) 
     async newPage(options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext(options);
       contexts.push(context);
-      const page = await context.newPage();
-      watch(page);
-      return page;
+      // Further tabs too.
+      context.on('page', watch);
+      return context.newPage();
     },
     /** A page that is signed in to the demo, by the call of its button, which other tests press. */
     async demoPage(options: BrowserContextOptions = {}): Promise<Page> {

@@ -6,9 +6,13 @@
 import { spawnSync } from 'node:child_process';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
+
+/** Well within the minute for which a hidden tab keeps its tail. */
+const AT_ONCE = { timeout: 30_000, interval: 50 };
 
 let world: ConsoleUnderTest;
 beforeAll(async () => {
@@ -162,31 +166,102 @@ test('an issue shows the reason for a changed or refused call, and the address k
   await page.context().close();
 });
 
+/** Hides a tab or shows it. The browser of the tests shows all of them, as windows side by side. */
+const turn = (page: Page, state: 'hidden' | 'visible'): Promise<void> =>
+  page.evaluate((visibilityState) => {
+    Object.defineProperty(document, 'visibilityState', {
+      configurable: true,
+      value: visibilityState,
+    });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, state);
+
 test('an overview that was hidden for more than a minute counts from its return', async () => {
   const hiddenMs = 70_000;
   const page = await world.newPage();
   // At the return the clock of the page is right again.
   await page.clock.install({ time: Date.now() - hiddenMs });
-  const show = (state: 'hidden' | 'visible') =>
-    page.evaluate((visibilityState) => {
-      Object.defineProperty(document, 'visibilityState', {
-        configurable: true,
-        value: visibilityState,
-      });
-      document.dispatchEvent(new Event('visibilitychange'));
-    }, state);
   const calls = page.getByRole('list', { name: 'Now' }).getByRole('listitem').first();
   await page.goto(world.url);
   await page.getByRole('button', { name: 'Open the demo' }).click();
   await calls.getByText(/^[1-9]\d*$|^0$/).waitFor();
-  await show('hidden');
+  await turn(page, 'hidden');
   await page.clock.fastForward(hiddenMs);
   await calls.getByText('…', { exact: true }).waitFor();
-  await show('visible');
+  await turn(page, 'visible');
   await world.sendUntilShown(calls.getByText(/^[1-9]\d*$/), () =>
     world.send('/v1/track', { userId: 'ada', event: 'Returned' }),
   );
   const [, seconds = ''] = /in the last (\d+) s/.exec(await calls.innerText()) ?? [];
   expect(Number(seconds)).toBeLessThan(hiddenMs / 1_000 - 20);
+  await page.context().close();
+});
+
+// A browser has six connections for a host. With six tails open, other pages and calls waited.
+test('of seven tabs with a tail four read, and the calls of each are answered', async () => {
+  const first = await world.demoPage();
+  const tabs = [first];
+  while (tabs.length < 7) tabs.push(await first.context().newPage());
+  const standingOf = (tab: Page) => tab.locator('.standing .state');
+  for (const tab of tabs) {
+    await tab.goto(`${world.url}/live`);
+    await standingOf(tab)
+      .getByText(/listening|waits/)
+      .waitFor();
+  }
+  const standings = () => Promise.all(tabs.map((tab) => standingOf(tab).innerText()));
+  const [reads, waits] = ['listening', 'waits'] as const;
+  expect(await standings()).toEqual([reads, reads, reads, reads, waits, waits, waits]);
+  await tabs[4]!.getByText('Four tabs of this browser read live calls').waitFor();
+  const answers = tabs.map((tab) =>
+    tab.evaluate(async (timeoutMs) => {
+      const signal = AbortSignal.timeout(timeoutMs);
+      return (await fetch('/console/session', { signal })).status;
+    }, WAIT.timeout),
+  );
+  expect(await Promise.all(answers)).toEqual(tabs.map(() => 200));
+  const other = await first.context().newPage();
+  await other.goto(`${world.url}/webhooks`);
+  await other.getByRole('heading', { name: 'Webhooks' }).waitFor();
+
+  // A hidden tab makes room at once, and waits for a place when it is shown again.
+  await turn(first, 'hidden');
+  await expect
+    .poll(standings, AT_ONCE)
+    .toEqual(['connecting', reads, reads, reads, reads, waits, waits]);
+  await turn(first, 'visible');
+  await expect.poll(standings, WAIT).toEqual([waits, reads, reads, reads, reads, waits, waits]);
+  const closed = tabs.splice(1, 3);
+  for (const tab of closed) await tab.close();
+  await expect.poll(standings, WAIT).toEqual([reads, reads, reads, reads]);
+  await first.getByText('calls during that time are not shown').waitFor();
+
+  // A tab that is hidden keeps its place until another one waits.
+  await turn(first, 'hidden');
+  expect(await standings()).toEqual([reads, reads, reads, reads]);
+  const fifth = await first.context().newPage();
+  await fifth.goto(`${world.url}/live`);
+  await standingOf(fifth).getByText(reads).waitFor(AT_ONCE);
+  await expect.poll(standings, WAIT).toEqual(['connecting', reads, reads, reads]);
+  await first.context().close();
+});
+
+test('a tab that is opened in the background reads no call before it is shown', async () => {
+  const page = await world.demoPage();
+  const tails: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('/v1/stream')) tails.push(request.url());
+  });
+  await page.addInitScript(() =>
+    Object.defineProperty(document, 'visibilityState', { configurable: true, value: 'hidden' }),
+  );
+  await page.goto(`${world.url}/live`);
+  await page.getByText('No call has come yet').waitFor();
+  await page.waitForLoadState('networkidle');
+  expect(tails).toEqual([]);
+  await turn(page, 'visible');
+  await page.getByText('listening').waitFor();
+  // It has missed no call that it was to show.
+  expect(await page.getByText('calls during that time are not shown').count()).toBe(0);
   await page.context().close();
 });
