@@ -28,12 +28,18 @@ export interface Program {
 }
 
 /** In a process group of its own, so that no signal reaches its children but from it. It ends with the test. */
-export function runProgram(
+export const runProgram = (
   file: string,
   words: readonly string[],
   settings: Readonly<Record<string, string>>,
+): Program => runCommand(process.execPath, [file, ...words], settings);
+
+function runCommand(
+  command: string,
+  words: readonly string[],
+  settings: Readonly<Record<string, string>>,
 ): Program {
-  const child = spawn(process.execPath, [file, ...words], {
+  const child = spawn(command, words, {
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
@@ -78,4 +84,32 @@ export async function runSluice(fleet: Fleet, words: readonly string[]) {
   const exitCode = await program.ended;
   const { output, errors } = program;
   return { output, errors, exitCode };
+}
+
+/**
+ * `sluice` on a terminal of so many columns, which the program `script` of the machine makes.
+ *
+ * @param more - of its environment.
+ * @returns the lines of the terminal, with their control characters.
+ */
+export async function sluiceOnTerminal(
+  fleet: Fleet,
+  columns: number,
+  words: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
+  const quoted = [process.execPath, SLUICE, ...words].map(
+    (word) => `'${word.replaceAll("'", String.raw`'\''`)}'`,
+  );
+  const command = `stty cols ${columns}; exec ${quoted.join(' ')}`;
+  const program = runCommand(
+    'script',
+    process.platform === 'darwin'
+      ? ['-q', '/dev/null', 'sh', '-c', command]
+      : ['-qec', command, '/dev/null'],
+    { TERM: 'xterm-256color', ...sluiceSettings(fleet), ...more },
+  );
+  program.child.stdin.end();
+  await program.ended;
+  return program.output.trimEnd().split('\r\n');
 }

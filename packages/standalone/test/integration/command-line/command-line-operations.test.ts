@@ -1,9 +1,18 @@
 /** `sluice` for operators: webhooks and replays, purchases in review, the schema and the ledgers. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from '../fleet-under-test.ts';
-import { runSluice } from '../program-under-test.ts';
+import {
+  runProgram,
+  runSluice,
+  SLUICE,
+  sluiceOnTerminal,
+  sluiceSettings,
+} from '../program-under-test.ts';
 import { makeWebhook } from './followed-sluice.ts';
 
 let fleet: Fleet;
@@ -42,6 +51,72 @@ test('webhooks create makes a webhook for own events, and its error names the wr
     method: 'DELETE',
     headers: { Authorization: `Bearer ${DEMO.appKey}` },
   });
+});
+
+/** A webhook with a long name of wide letters and a long address, and a short one. */
+async function makeLongWebhook(): Promise<{ id: string; name: string; endpoint: string }> {
+  const name = '注文の通知を受け取るもの 🚚';
+  const endpoint = `http://127.0.0.1:9/${'orders/'.repeat(20)}`;
+  const made = await sluice('--json', 'webhooks', 'create', name, endpoint, '--event', 'event');
+  await makeWebhook(fleet, 'http://127.0.0.1:9/short');
+  return { id: String((JSON.parse(made.output) as { id: number }).id), name, endpoint };
+}
+
+/** By the place on the terminal, where each of the wide letters of the tests takes two columns. */
+const onTerminal = (line: string): string => line.replaceAll(/[\u3000-\u9FFF]|🚚/gu, '##');
+const LISTED = ['id', 'name', 'state', 'waiting', 'last_delivered_at', 'endpoint'];
+/** Where the cells of each row begin, whose cells have no two spaces. */
+const beginningsOf = (line: string): number[] =>
+  [...onTerminal(line).matchAll(/(?<=^|  )\S/g)].map(({ index }) => index);
+
+test.each([60, 100])('webhooks list fits a terminal of %i columns', async (columns) => {
+  const { id } = await makeLongWebhook();
+  const lines = await sluiceOnTerminal(fleet, columns, ['webhooks', 'list']);
+  const [head = '', ...rows] = lines;
+  expect(lines.filter((line) => onTerminal(line).length > columns)).toEqual([]);
+  const names = head.split(/ {2,}/);
+  expect(names).toHaveLength(LISTED.length);
+  for (const [index, name] of names.entries())
+    expect(LISTED[index]?.startsWith(name.replace('…', '')), name).toBe(true);
+  expect(rows.length).toBeGreaterThanOrEqual(2);
+  for (const row of rows) expect(beginningsOf(row), row).toEqual(beginningsOf(head));
+  // What tells webhooks apart is there, if only its beginning.
+  expect(rows.find((row) => row.startsWith(`${id} `))).toMatch(
+    /^\d+ +注文の通.*… +healthy +0 +- +http:\/\/.*…$/,
+  );
+});
+
+test('webhooks list in a pipe has whole rows and the same columns, and no colours whatever the environment asks', async () => {
+  const { id, name, endpoint } = await makeLongWebhook();
+  const plain = await sluice('webhooks', 'list');
+  const forced = runProgram(SLUICE, ['webhooks', 'list'], {
+    ...sluiceSettings(fleet),
+    ...{ COLUMNS: '40', TERM: 'xterm-256color', FORCE_COLOR: '3' },
+  });
+  expect(await forced.ended).toBe(0);
+  expect(forced.output).toBe(plain.output);
+  expect(plain.output).not.toContain('\u001B');
+  const [head = '', ...rows] = plain.output.trimEnd().split('\n');
+  expect(head.split(/ {2,}/)).toEqual(LISTED);
+  for (const row of rows) expect(beginningsOf(row), row).toEqual(beginningsOf(head));
+  const row = rows.find((each) => each.startsWith(`${id} `));
+  expect(row?.split(/ {2,}/)).toEqual([id, name, 'healthy', '0', '-', endpoint]);
+});
+
+test('a terminal has colours, and none with NO_COLOR or in a table of webhooks', async () => {
+  const unready = createServer((_, response) => response.writeHead(503).end('{}'));
+  onTestFinished(() => void unready.close());
+  await once(unready.listen(0, '127.0.0.1'), 'listening');
+  const worker = `http://127.0.0.1:${(unready.address() as AddressInfo).port}`;
+  const shown = async (words: string[], more: Record<string, string> = {}): Promise<string> =>
+    (await sluiceOnTerminal(fleet, 200, words, more)).join('\n');
+  const status = ['status', '--worker-url', worker];
+  expect(await shown(status)).toContain(`${worker}: \u001B[31m`);
+  const plain = await shown(status, { NO_COLOR: '1' });
+  expect(plain).toContain(`${worker}: `);
+  expect(plain).not.toContain('\u001B');
+  await makeWebhook(fleet, 'http://127.0.0.1:9/short');
+  expect(await shown(['webhooks', 'list'], { NO_COLOR: '1' })).not.toContain('\u001B');
 });
 
 test('a purchase in review is listed, released once, and taken up by a worker', async () => {
