@@ -52,6 +52,7 @@ async function waitForPlace(signal: AbortSignal): Promise<GiveBack> {
   });
   // After the requests, so that a tab that is hidden meanwhile finds them (`isPlaceAwaited`).
   const channel = new BroadcastChannel(CHANNEL);
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel is of this origin alone
   channel.postMessage(null);
   channel.close();
   try {
