@@ -33,6 +33,11 @@ export class TailBuffer {
     if (this.#rows.length > 2 * ROW_COUNT_MAX) this.#rows = this.#rows.slice(-ROW_COUNT_MAX);
   }
 
+  /** Of the last row that came; 0 before the first. */
+  get lastNumber(): number {
+    return this.#number;
+  }
+
   /** The tail is open from now on. */
   open(nowMs: number): void {
     this.#lastMinute.open(nowMs);

@@ -67,13 +67,13 @@ export function useTail({
   }, [buffer, call.key, workspaceId]);
 
   useEffect(() => {
-    let seen = buffer.counts();
+    let seen = buffer.lastNumber;
     if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
     const timer = setInterval(() => {
-      const now = buffer.counts();
-      if (now.lineCount === seen.lineCount && now.droppedCount === seen.droppedCount) return;
-      seen = now;
-      setCounts(now);
+      // A row about a break whose lines are not known changes no count.
+      if (buffer.lastNumber === seen) return;
+      seen = buffer.lastNumber;
+      setCounts(buffer.counts());
       if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
     }, DRAWN_INTERVAL_MS);
     return () => clearInterval(timer);
