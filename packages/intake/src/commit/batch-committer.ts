@@ -51,7 +51,14 @@ export interface BatchCommitterOptions {
   readonly diskBuffer: DiskBuffer;
   readonly lease: Pick<
     IntakeLease,
-    'beforeKeeping' | 'kept' | 'leaveUncounted' | 'staged' | 'brokerNow' | 'untilPassed' | 'isLate'
+    | 'beforeKeeping'
+    | 'kept'
+    | 'leaveUncounted'
+    | 'staged'
+    | 'brokerNow'
+    | 'untilPassed'
+    | 'reported'
+    | 'isLate'
   >;
   /** Unix milliseconds: the time of calls. */
   readonly now: () => number;
@@ -73,6 +80,9 @@ const REFUSAL_TOLD_INTERVAL_MS = 60_000;
  * broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the buffer before the next one is looked
  * at, and is confirmed before the next one is sent. A flush that reaches the broker late is a second copy of ids that were
  * added before, and the worker's claim drops it.
+ *
+ * An intake that the broker has missed for too long is told so: its flushes are refused until it has reported again, and
+ * are marked as late from then on.
  *
  * Order among intakes: `intake-lease.ts`. While any intake may have calls on its disk, the broker stages a new flush and
  * does not add it to the queues. Staged flushes go to the queues by their time.
@@ -178,16 +188,16 @@ export class BatchCommitter {
 
   /** Adds them to the queues, or behind calls that other intakes have acknowledged and not handed over yet. */
   async #addOrStage(commitBatches: readonly ShardCommitBatch[]): Promise<'broker' | 'stage'> {
-    const { producer, lease, pause } = this.#options;
-    let outcome = await producer.addFlush(commitBatches);
+    const { producer, diskBuffer, lease, pause } = this.#options;
+    let outcome = await producer.addFlush(commitBatches, diskBuffer.id);
     for (let waitedMs = 0; outcome === 'ending' && waitedMs < STEP_WAIT_MS_MAX;) {
       // Else flushes would be staged as fast as they are moved, for as long as there are any.
       await pause(ENDING_WAIT_MS, NEVER);
       waitedMs += ENDING_WAIT_MS;
-      outcome = await producer.addFlush(commitBatches);
+      outcome = await producer.addFlush(commitBatches, diskBuffer.id);
     }
     if (outcome === 'added') return 'broker';
-    await producer.stage.put([{ atMs: undefined, text: writeFlush(commitBatches) }]);
+    await producer.stage.put([{ atMs: undefined, text: writeFlush(commitBatches) }], diskBuffer.id);
     lease.staged();
     return 'stage';
   }
@@ -273,11 +283,16 @@ export class BatchCommitter {
     logger.info({}, 'the local disk buffer is empty; calls go to the broker again');
   }
 
-  /** Asks with something small: commands that hang stay in memory, and those must not be commit batches. */
+  /**
+   * Asks with something small: commands that hang stay in memory, and those must not be commit batches. The report shows
+   * whether others have gone on meanwhile.
+   */
   async #isBrokerAnswering(failureCount: number): Promise<boolean> {
+    const { pause, producer, lease } = this.#options;
     const delayMs = Math.min(PROBE_DELAY_MS_MIN * 2 ** failureCount, PROBE_DELAY_MS_MAX);
-    await this.#options.pause(delayMs, this.#stopping.signal);
-    return within(PROBE_DEADLINE_MS, this.#options.producer.durability()).then(
+    await pause(delayMs, this.#stopping.signal);
+    const asked = producer.durability().then(() => lease.reported());
+    return within(PROBE_DEADLINE_MS, asked).then(
       () => true,
       () => false,
     );
@@ -294,7 +309,7 @@ export class BatchCommitter {
         text: writeFlush(isLate ? envelopes.map(replayed) : envelopes),
       }));
       const startedAtMs = monotonicNow();
-      await within(STEP_DEADLINE_MS, producer.stage.put(drafts));
+      await within(STEP_DEADLINE_MS, producer.stage.put(drafts, diskBuffer.id));
       diskBuffer.deleteOldest(flushes);
       lease.staged();
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;

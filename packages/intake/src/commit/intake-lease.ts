@@ -95,6 +95,11 @@ export class IntakeLease {
     return this.#isLate;
   }
 
+  /** Resolves when a report that begins now is answered. Await it after an outage, before {@link isLate} is read. */
+  async reported(): Promise<void> {
+    await this.#report();
+  }
+
   /** Resolves when the broker has the first report, or after half of a lease without an answer. */
   async start(): Promise<void> {
     const report = async (): Promise<void> => {

@@ -69,6 +69,21 @@ describe('the drain', () => {
     },
   );
 
+  test('begins after an outage with a report, which shows whether its flushes are late', async () => {
+    const committer = world.start();
+    world.broker.mode = 'refusing';
+    await committer.commit(flush('a'), false, world.nowMs, OWNERS);
+    world.lease.reported = async () => {
+      await turn();
+      world.lease.isLate = true;
+    };
+    world.broker.mode = 'up';
+    await world.untilEmpty();
+    expect(world.broker.staged.map(({ text }) => text.includes('"isReplayed":true'))).toEqual([
+      true,
+    ]);
+  });
+
   test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
     const committer = world.start();
     world.broker.mode = 'refusing';

@@ -100,6 +100,7 @@ export class CommitterWorld {
     staged: () => {},
     brokerNow: () => this.nowMs + 3_600_000,
     untilPassed: () => Promise.resolve(),
+    reported: (): Promise<void> => Promise.resolve(),
     isLate: false,
   };
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));

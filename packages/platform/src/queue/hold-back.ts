@@ -5,6 +5,19 @@
  * Used by `queue-commit-batches.ts` and `queue-tables.ts`.
  */
 
+/**
+ * Whose flush it is: the id of the intake whose new flush it is, or that of {@link ANYBODY}; else `NOT_NEW`, and it is added
+ * in any case.
+ *
+ * An intake that the broker does not know was missed for too long, and others went on without it. Its flush was perhaps
+ * sent before, and waited in the network while the call was answered from the disk. Such a flush is held back: the copy
+ * from the disk is marked as late.
+ */
+export type FlushOwner = string;
+/** Of an intake of before this rule, and of no intake. */
+export const ANYBODY: FlushOwner = '1';
+export const NOT_NEW: FlushOwner = '0';
+
 /** Outcome of a new flush. `held` and `ending` mean that it was not added; after `ending` the way is free in a moment. */
 export type AddOutcome = 'added' | 'held' | 'ending';
 
@@ -14,14 +27,17 @@ export type AddOutcome = 'added' | 'held' | 'ending';
  */
 export const clearKeyOf = (prefix: string): string => `{${prefix}-events}:clear`;
 
-/** Of a script that adds a flush: returns the reason that holds it back, if there is one. `key` and `isLive` are Lua. */
-export const expectClear = (key: string, isLive: string): string => `
-  if ${isLive} == '1' then
+/** Of a script that adds a flush: returns the reason that holds it back, if there is one. `key` and `owner` are Lua. */
+export const expectClear = (key: string, owner: string): string => `
+  if ${owner} ~= '${NOT_NEW}' then
     local clear = redis.call('GET', ${key}) or ''
     if clear == 'ending' then return clear end
-    local leases = {}
-    for id in string.gmatch(clear, '%S+') do leases[#leases + 1] = ${key} .. ':' .. id end
-    if #leases == 0 or redis.call('EXISTS', unpack(leases)) < #leases then return 'held' end
+    local leases, isKnown = {}, ${owner} == '${ANYBODY}'
+    for id in string.gmatch(clear, '%S+') do
+      leases[#leases + 1] = ${key} .. ':' .. id
+      if id == ${owner} then isKnown = true end
+    end
+    if not isKnown or #leases == 0 or redis.call('EXISTS', unpack(leases)) < #leases then return 'held' end
   end`;
 
 /** The SQLSTATE of a flush that is held back; its message is `held` or `ending`. */
@@ -39,7 +55,9 @@ export const expectClearSql = (schema: string): string => `
         raise exception using errcode = '${HELD_BACK}', message = 'ending';
       end if;
       if (select state from ${schema}.sluice_standing) <> 'clear'
-        or exists (select from ${schema}.sluice_intake where lease_end_ms < ${POSTGRES_NOW_MS}) then
+        or exists (select from ${schema}.sluice_intake where lease_end_ms < ${POSTGRES_NOW_MS})
+        or jsonb_typeof(new.data -> 'live') = 'string'
+          and not exists (select from ${schema}.sluice_intake where intake_id = new.data ->> 'live') then
         raise exception using errcode = '${HELD_BACK}', message = 'held';
       end if;
     end if;`;

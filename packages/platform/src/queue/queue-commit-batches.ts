@@ -13,7 +13,15 @@ import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import { Job } from 'bullmq';
 import { batchKeysOf, writeBatchKeys } from './batch-keys.ts';
 import { flushText } from './pending-log.ts';
-import { clearKeyOf, expectClear, HELD_BACK, type AddOutcome } from './hold-back.ts';
+import {
+  ANYBODY,
+  clearKeyOf,
+  expectClear,
+  HELD_BACK,
+  NOT_NEW,
+  type AddOutcome,
+  type FlushOwner,
+} from './hold-back.ts';
 import { commitBatchText, type WrittenCommitBatch } from './commit-batch-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';
 import type { RedisClient } from '../redis/redis-client.ts';
@@ -27,13 +35,12 @@ export interface ShardCommitBatch {
  * Adds commit batches, in the order given and, but for a Cluster, atomically. An id that is there already is not added.
  *
  * @param queues - by shard.
- * @param isLive - they are a new flush, which is not added if earlier calls may be on the disk of an intake
- *   (`staged-flushes.ts`). Else they are added in any case.
+ * @param owner - a new flush is not added if earlier calls may be on the disk of an intake (`staged-flushes.ts`).
  */
 export type AddCommitBatches = (
   queues: readonly AddingQueue[],
   commitBatches: readonly ShardCommitBatch[],
-  isLive: boolean,
+  owner: FlushOwner,
 ) => Promise<AddOutcome>;
 
 const JOB_NAME = 'envelope.process';
@@ -51,8 +58,8 @@ const JOB_OPTIONS = { removeOnComplete: true };
  * write of its connection, and from Redis 7.2 on it confirms at once if a new connection has made no write.
  *
  * KEYS, five a job: its hash, then its queue's waiting jobs, jobs in progress, settings, marker. Last the log of pending
- * batches (`pending-log.ts`) and the time until which new flushes may be added. ARGV: name, options and time of all, whether
- * they are a new flush, then id, data, shard, flush and keys of each.
+ * batches (`pending-log.ts`) and the time until which new flushes may be added. ARGV: name, options and time of all, whose
+ * new flush they are, then id, data, shard, flush and keys of each.
  */
 const addScript = (isLogged: boolean): string => `
   ${isLogged ? expectClear('KEYS[#KEYS]', 'ARGV[4]') : ''}
@@ -73,7 +80,7 @@ const addScript = (isLogged: boolean): string => `
       redis.call('HSET', job, 'name', name)
     end
   end`;
-/** Parts of one flush must follow each other. ARGV: whether they are a new flush, then id, shard, flush and keys of each. */
+/** Parts of one flush must follow each other. ARGV: whose new flush they are, then id, shard, flush and keys of each. */
 const LOG_SCRIPT = `
   ${expectClear('KEYS[2]', 'ARGV[1]')}
   for index = 2, #ARGV, 4 do
@@ -95,8 +102,8 @@ export function addingByScript(
   redis.defineCommand('addCommitBatches', { lua: addScript(true) });
   const scripted = redis as unknown as AddingScript;
   const clearKey = clearKeyOf(prefix);
-  return async (queues, commitBatches, isLive) => {
-    const { keys, values } = jobsOf(queues, commitBatches, isLive);
+  return async (queues, commitBatches, owner) => {
+    const { keys, values } = jobsOf(queues, commitBatches, owner);
     const heldBack = await scripted.addCommitBatches(
       keys.length + 2,
       ...keys,
@@ -124,7 +131,7 @@ export function addingByShard(
     logBatches(...values: (string | number | Buffer)[]): Promise<HeldBack>;
   };
   const clearKey = clearKeyOf(prefix);
-  return async (queues, commitBatches, isLive) => {
+  return async (queues, commitBatches, owner) => {
     const partOf = countParts();
     const entries = commitBatches.flatMap(({ shard, envelope: commitBatch }) => [
       commitBatch.id,
@@ -132,12 +139,12 @@ export function addingByShard(
       flushText(commitBatch.flushId, partOf(commitBatch)),
       writtenKeysOf(commitBatch),
     ]);
-    const heldBack = await scripted.logBatches(logKey, clearKey, isLive ? '1' : '0', ...entries);
+    const heldBack = await scripted.logBatches(logKey, clearKey, owner, ...entries);
     if (heldBack) return heldBack;
     const groups = Map.groupBy(commitBatches, ({ shard }) => shard);
     await Promise.all(
       [...groups.values()].map((group) => {
-        const { keys, values } = jobsOf(queues, group, isLive);
+        const { keys, values } = jobsOf(queues, group, owner);
         return scripted.addCommitBatches(keys.length, ...keys, ...values);
       }),
     );
@@ -167,15 +174,10 @@ interface AddingScript {
 function jobsOf(
   queues: readonly AddingQueue[],
   commitBatches: readonly ShardCommitBatch[],
-  isLive: boolean,
+  owner: FlushOwner,
 ): { keys: string[]; values: (string | number | Buffer)[] } {
   const keys: string[] = [];
-  const values: (string | number | Buffer)[] = [
-    JOB_NAME,
-    JOB_OPTIONS_TEXT,
-    Date.now(),
-    isLive ? '1' : '0',
-  ];
+  const values: (string | number | Buffer)[] = [JOB_NAME, JOB_OPTIONS_TEXT, Date.now(), owner];
   const partOf = countParts();
   for (const { shard, envelope: commitBatch } of commitBatches) {
     const queue = queues[shard] as AddingQueue;
@@ -193,7 +195,7 @@ function jobsOf(
 }
 
 /** On Postgres. */
-export const addInTransaction: AddCommitBatches = async (queues, commitBatches, isLive) => {
+export const addInTransaction: AddCommitBatches = async (queues, commitBatches, owner) => {
   const [first] = commitBatches;
   if (!first) return 'added';
   // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a refusal per entry instead
@@ -201,7 +203,7 @@ export const addInTransaction: AddCommitBatches = async (queues, commitBatches, 
   const partOf = countParts();
   // One row of the statement asks for all.
   const entries = commitBatches.map((each, index) =>
-    entryOf(queues, each, partOf(each.envelope), isLive && index === 0),
+    entryOf(queues, each, partOf(each.envelope), index === 0 ? owner : NOT_NEW),
   );
   for (const [error] of await (queues[first.shard] as AddingQueue).getBackend().addFlow(entries)) {
     if (isHeldBack(error)) return error.message === 'ending' ? 'ending' : 'held';
@@ -241,7 +243,7 @@ function entryOf(
   queues: readonly AddingQueue[],
   { shard, envelope: commitBatch }: ShardCommitBatch,
   part: number,
-  asks: boolean,
+  owner: FlushOwner,
 ): FlowEntry {
   const queue = queues[shard] as AddingQueue;
   let template = templates.get(queue);
@@ -250,7 +252,13 @@ function entryOf(
     templates.set(queue, template);
   }
   const keys = writtenKeysOf(commitBatch).toString('base64');
-  const data = `{"keys":"${keys}","part":${part},${asks ? '"live":true,' : ''}${commitBatchText(commitBatch).slice(1)}`;
+  const data = `{"keys":"${keys}","part":${part},${liveText(owner)}${commitBatchText(commitBatch).slice(1)}`;
   const jobData = { ...template.jobData, id: commitBatch.id, timestamp: Date.now(), data };
   return { ...template, jobId: commitBatch.id, jobData };
 }
+
+/** As the trigger reads it (`expectClearSql`). */
+const liveText = (owner: FlushOwner): string => {
+  if (owner === NOT_NEW) return '';
+  return `"live":${owner === ANYBODY ? 'true' : JSON.stringify(owner)},`;
+};

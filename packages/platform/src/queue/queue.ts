@@ -35,7 +35,7 @@ import {
   type QueueHead,
 } from './queue-heads.ts';
 import { openQueuePool, readPostgresDurability } from './queue-pool.ts';
-import type { AddOutcome } from './hold-back.ts';
+import { ANYBODY, NOT_NEW, type AddOutcome, type FlushOwner } from './hold-back.ts';
 import { moveStaged, type FlushStage } from './staged-flushes.ts';
 import { postgresStage } from './staged-on-postgres.ts';
 import { redisStage } from './staged-on-redis.ts';
@@ -103,8 +103,10 @@ export interface Producer extends WakeUps {
   /**
    * As `addCommitBatches`, for calls that are answered next: adds no batch if earlier calls may be on the disk of an
    * intake, or wait in `stage`.
+   *
+   * @param intakeId - of its report: adds no batch either if the broker does not know the intake.
    */
-  addFlush(commitBatches: readonly ShardCommitBatch[]): Promise<AddOutcome>;
+  addFlush(commitBatches: readonly ShardCommitBatch[], intakeId?: string): Promise<AddOutcome>;
   /** Flushes that must wait for earlier ones, and the state of the intakes' disks. */
   readonly stage: FlushStage;
   /** Moves staged flushes into the queues, as many as may be moved. @returns how many. */
@@ -194,10 +196,10 @@ export async function openProducer(
   const stage = redis ? redisStage(redis, options.prefix, confirm) : postgresStage(pool as pg.Pool);
   const add = async (
     commitBatches: readonly ShardCommitBatch[],
-    isLive: boolean,
+    owner: FlushOwner,
   ): Promise<AddOutcome> => {
     try {
-      return await queues.use(() => confirm(() => addAll(shardQueues(), commitBatches, isLive)));
+      return await queues.use(() => confirm(() => addAll(shardQueues(), commitBatches, owner)));
     } catch (error) {
       capacity?.noticeFailure();
       throw unconfirmed(redis, error);
@@ -205,10 +207,10 @@ export async function openProducer(
   };
   const addWithin = async (
     commitBatches: readonly ShardCommitBatch[],
-    isLive: boolean,
+    owner: FlushOwner,
   ): Promise<AddOutcome> => {
     await expectReady();
-    const outcome = await add(commitBatches, isLive);
+    const outcome = await add(commitBatches, owner);
     if (outcome === 'added') capacity?.noticeAdded(sizeBytesOf(commitBatches));
     return outcome;
   };
@@ -218,17 +220,17 @@ export async function openProducer(
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
     async addCommitBatches(commitBatches) {
-      await addWithin(commitBatches, false);
+      await addWithin(commitBatches, NOT_NEW);
     },
 
-    addFlush: (commitBatches) => addWithin(commitBatches, true),
+    addFlush: (commitBatches, intakeId = ANYBODY) => addWithin(commitBatches, intakeId),
 
     stage: {
       ...stage,
-      async put(flushes) {
+      async put(flushes, intakeId) {
         await expectReady();
         try {
-          await stage.put(flushes);
+          await stage.put(flushes, intakeId);
         } catch (error) {
           capacity?.noticeFailure();
           throw unconfirmed(redis, error);
@@ -238,7 +240,7 @@ export async function openProducer(
 
     // The broker has their bytes already, so a full one must not keep them.
     moveStaged: (moverId) =>
-      moveStaged(stage, async (commitBatches) => void (await add(commitBatches, false)), moverId),
+      moveStaged(stage, async (commitBatches) => void (await add(commitBatches, NOT_NEW)), moverId),
 
     ...createProducerWakeUps(queues, pool !== undefined),
 

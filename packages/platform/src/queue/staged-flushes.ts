@@ -90,13 +90,22 @@ export interface FlushStage {
   isEmpty(): Promise<boolean>;
   /** Ends a lease. Call it only with an empty disk buffer. */
   leave(intakeId: string): Promise<void>;
-  /** Stages flushes; durable when it resolves. */
-  put(flushes: readonly StagedDraft[]): Promise<void>;
+  /**
+   * Stages flushes; durable when it resolves.
+   *
+   * @param intakeId - of its report.
+   * @throws Error if the broker does not know the intake, as `FlushOwner` of `hold-back.ts` tells. It stages none then.
+   */
+  put(flushes: readonly StagedDraft[], intakeId?: string): Promise<void>;
   /** The oldest flushes that may be moved; empty if another process moves them. */
   take(moverId: string, countMax: number, sizeBytesMax: number): Promise<readonly StagedFlush[]>;
   /** Forgets flushes that are in the queues. */
   remove(moverId: string, ids: readonly string[]): Promise<void>;
 }
+
+/** Others went on without the intake. Its next report shows whether its flushes are late. */
+export const unknownIntake = (): Error =>
+  new Error('the broker has missed this intake for too long; its next report makes it known again');
 
 /** As the disk buffer and the broker keep a flush: `[{"shard":0,"envelope":{…}}, …]`. */
 export function writeFlush(commitBatches: readonly ShardCommitBatch[]): string {

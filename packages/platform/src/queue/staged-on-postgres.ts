@@ -11,6 +11,7 @@ import {
   MOVER_LEASE_MS,
   REPORTING_MS_MIN,
   SETTLE_MS,
+  unknownIntake,
   type FlushStage,
 } from './staged-flushes.ts';
 
@@ -204,11 +205,17 @@ export function postgresStage(pool: pg.Pool): FlushStage {
     async leave(intakeId) {
       await pool.query('select sluice_leave($1)', [intakeId]);
     },
-    async put(flushes) {
-      await pool.query('select sluice_stage($1, $2)', [
-        flushes.map(({ atMs }) => atMs ?? null),
-        flushes.map(({ text }) => text),
-      ]);
+    async put(flushes, intakeId) {
+      const { rowCount } = await pool.query(
+        `select sluice_stage($1, $2)
+          where $3::text is null or exists (select from sluice_intake where intake_id = $3)`,
+        [
+          flushes.map(({ atMs }) => atMs ?? null),
+          flushes.map(({ text }) => text),
+          intakeId ?? null,
+        ],
+      );
+      if (rowCount === 0) throw unknownIntake();
     },
     async take(moverId, countMax, sizeBytesMax) {
       const { rows } = await pool.query<{ flush_number: string; flush: string }>(

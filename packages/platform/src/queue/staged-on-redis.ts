@@ -4,13 +4,14 @@
  * All are in the slot of the log of pending batches.
  */
 import type { RedisClient } from '../redis/redis-client.ts';
-import { clearKeyOf } from './hold-back.ts';
+import { ANYBODY, clearKeyOf } from './hold-back.ts';
 import {
   ENDING_COUNT_MAX,
   LOST_AFTER_MS,
   MOVER_LEASE_MS,
   REPORTING_MS_MIN,
   SETTLE_MS,
+  unknownIntake,
   type FlushStage,
   type StagedFlush,
 } from './staged-flushes.ts';
@@ -122,14 +123,16 @@ const LEAVE = `${RULES}
   redis.call('DEL', leaseOf(ARGV[1]))
   judge()`;
 
-/** ARGV: time and text of each. */
+/** ARGV: whose flushes they are, then time and text of each. Returns 0 if it stages none. */
 const PUT = `${RULES}
-  for index = 1, #ARGV, 2 do
+  if ARGV[1] ~= '${ANYBODY}' and redis.call('HEXISTS', intakes, ARGV[1]) == 0 then return 0 end
+  for index = 2, #ARGV, 2 do
     local id = string.format('%016d', redis.call('INCR', counter))
     redis.call('ZADD', staged, text(math.min(tonumber(ARGV[index]) or now, now)), id)
     redis.call('HSET', texts, id, ARGV[index + 1])
   end
-  judge()`;
+  judge()
+  return 1`;
 
 /** ARGV: mover, most of them, most of their bytes. */
 const TAKE = `
@@ -214,9 +217,11 @@ export function redisStage(
     async leave(intakeId) {
       await run('leaveIntake', intakeId);
     },
-    async put(flushes) {
+    async put(flushes, intakeId = ANYBODY) {
       const values = flushes.flatMap(({ atMs, text }) => [atMs?.toFixed(3) ?? '-', text]);
-      await confirm(async () => void (await run('stageFlushes', ...values)));
+      await confirm(async () => {
+        if ((await run('stageFlushes', intakeId, ...values)) === 0) throw unknownIntake();
+      });
     },
     async take(moverId, countMax, sizeBytesMax) {
       const found = (await run('takeStaged', moverId, countMax, sizeBytesMax)) as string[];

@@ -116,6 +116,27 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(performance.now() - heldAtMs).toBeGreaterThan(4_000);
   });
 
+  // Its flush was sent before, and waited in the network. The call was answered from its disk meanwhile.
+  test('of an intake that was missed for too long, no flush is added or staged before its next report', async () => {
+    await report('missed', undefined, { leaseMs: 50 });
+    await vi.waitUntil(
+      async () => (await producer.addFlush(flush('a'), 'missed')) === 'held',
+      WAIT,
+    );
+    await vi.waitUntil(async () => {
+      await report('one');
+      return (await producer.addFlush(flush('b'), 'one')) === 'added';
+    }, WAIT);
+    expect(await producer.addFlush(flush('a'), 'missed')).toBe('held');
+    const staging = () => producer.stage.put([{ atMs: 1, text: writeFlush(flush('a')) }], 'missed');
+    await expect(staging()).rejects.toThrow();
+    const { nowMs, stagedCount } = await report('one');
+    expect(stagedCount).toBe(0);
+    expect((await report('missed', nowMs)).wasKnown).toBe(false);
+    await staging();
+    expect((await report('missed')).stagedCount).toBe(1);
+  });
+
   test('staged flushes of several intakes are moved by their times, once no intake has an earlier one', async () => {
     const { nowMs } = await report('one');
     await report('two', nowMs - 50);
