@@ -15,6 +15,7 @@ import { judgeKills, LAST_DELIVERY_MS_MAX } from './kills/judge-kills.ts';
 import { runKills } from './kills/run-kills.ts';
 import { judgeNodeDrill } from './nodes/judge-node-drill.ts';
 import { runNodeDrill } from './nodes/run-node-drill.ts';
+import { mayLoseOneIntake, OUTAGE_KINDS, type OutageKind } from './order/intake-outages.ts';
 import { runOrderOracle } from './order/order-oracle.ts';
 import { describeFault, runSeed, type SeedReport } from './loss/run-seed.ts';
 
@@ -33,6 +34,7 @@ const {
   minutes,
   deliveries: delivers = false,
   kills: hasKills = false,
+  outages,
   plain: isPlain = false,
   apart: isApart = false,
   shrink: mayShrink = false,
@@ -80,6 +82,14 @@ const {
   .option('--away <ms>', 'nodes: for how long the node is away', positiveInteger, 20_000)
   .option('--minutes <count>', 'order: begins no sequences after this time', positiveInteger)
   .option('--kills', 'order: kills intakes, workers and the broker while calls are sent')
+  .addOption(
+    new Option(
+      '--outages <kind>',
+      'order, redis and postgres: one intake alone loses its broker while calls are sent. The other one waits for its calls (short), or they are late (long)',
+    )
+      .choices(OUTAGE_KINDS)
+      .conflicts(['kills', 'plain', 'apart']),
+  )
   .option('--plain', 'order: sequences about one person under one id, one call after another')
   .option(
     '--apart',
@@ -94,6 +104,7 @@ Examples:
   npm run chaos -- --seed 1 --seeds 20 --broker postgres --deliveries
   npm run chaos -- --oracle order --sequences 200 --seed 1 --broker redis
   npm run chaos -- --oracle order --sequences 1 --seed 17 --broker redis --shrink
+  npm run chaos -- --oracle order --sequences 200 --outages long --broker redis
   npm run chaos -- --oracle kills --seeds 5 --broker redis
   npm run chaos -- --oracle nodes --database postgres://postgres@coordinator:5432/postgres
 The exit code is 1 if anything is lost or differs. For kills also if more deliveries come twice than were in flight, or the
@@ -115,6 +126,7 @@ last one later than ${LAST_DELIVERY_MS_MAX / 1_000} s after the kill. This limit
     minutes?: number;
     deliveries?: boolean;
     kills?: boolean;
+    outages?: OutageKind;
     plain?: boolean;
     apart?: boolean;
     shrink?: boolean;
@@ -123,15 +135,18 @@ const brokers = BROKERS.filter((name) => wanted === undefined || name === wanted
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 if (oracle === 'order') {
+  const tried = outages ? brokers.filter(mayLoseOneIntake) : brokers;
+  if (tried.length === 0) throw new Error('--outages needs the broker redis or postgres');
   let isHeld = true;
-  for (const name of brokers) {
+  for (const name of tried) {
     say(`order of calls, ${name}, seeds ${first} to ${first + sequences - 1}`);
-    const kind = isPlain ? 'plain' : 'mixed';
+    const kind = outages === 'long' ? 'late' : isPlain ? 'plain' : 'mixed';
     const options = {
       seed: first,
       sequences,
       minutes,
       hasKills,
+      outages,
       mayShrink,
       isApart,
       kind,

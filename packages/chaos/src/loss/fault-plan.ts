@@ -30,7 +30,9 @@ const WAYS = [
 
 /** `worker-2`, `worker-3` and `api` are only in the fleet of the order oracle. */
 export type ProcessName = (typeof PROCESSES)[number] | 'worker-2' | 'worker-3' | 'api';
-export type WayName = (typeof WAYS)[number];
+/** Of both intakes at once, or of one. */
+export type WayName = (typeof WAYS)[number] | OneWayName;
+export type OneWayName = `${'intake-0' | 'intake-1' | 'worker'} to ${'postgres' | 'redis'}`;
 
 interface Moment {
   readonly atMs: number;

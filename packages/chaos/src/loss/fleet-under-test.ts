@@ -1,6 +1,6 @@
 /**
  * The fleet that suffers: two intakes, two workers, a Postgres and a Redis of their own, all real
- * processes, with a TCP way between each kind of service and each server.
+ * processes, with a TCP way between each intake, or all workers, and each server.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,13 @@ import {
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/database/testing/tcp-proxy';
-import { type Broker, type Fault, type ProcessName, type WayName } from './fault-plan.ts';
+import {
+  type Broker,
+  type Fault,
+  type OneWayName,
+  type ProcessName,
+  type WayName,
+} from './fault-plan.ts';
 import { signal, SupervisedProcesses, type Running } from './processes-under-test.ts';
 
 export interface Fleet {
@@ -75,6 +81,8 @@ export interface FleetShape {
 }
 
 type ServiceName = Exclude<ProcessName, 'postgres' | 'redis'>;
+/** All workers share a way to a server. */
+type WayUser = 'intake-0' | 'intake-1' | 'worker';
 
 export const SMALL_FLEET: FleetShape = {
   workerCount: 2,
@@ -167,16 +175,20 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
   const servers = await startRedisSet(broker, redisOptions.directory);
-  const ways = new Map<WayName, TcpProxy>();
-  for (const service of ['intake', 'worker'] as const) {
-    ways.set(`${service} to postgres`, await startTcpProxy('127.0.0.1', () => postgres.port));
-    ways.set(`${service} to redis`, await startTcpProxy('127.0.0.1', redisOptions.port));
+  const ways = new Map<OneWayName, TcpProxy>();
+  for (const user of ['intake-0', 'intake-1', 'worker'] as const) {
+    ways.set(`${user} to postgres`, await startTcpProxy('127.0.0.1', () => postgres.port));
+    ways.set(`${user} to redis`, await startTcpProxy('127.0.0.1', redisOptions.port));
   }
-  const redisUrlFor = (service: 'intake' | 'worker'): string | undefined => {
+  const waysOf = (name: WayName): TcpProxy[] =>
+    [...ways].flatMap(([own, way]) =>
+      own === name || own.replace(/^intake-\d/, 'intake') === name ? [way] : [],
+    );
+  const redisUrlFor = (user: WayUser): string | undefined => {
     if (servers) return servers.url;
-    return broker === 'redis' ? `redis://127.0.0.1:${portOf(`${service} to redis`)}` : undefined;
+    return broker === 'redis' ? `redis://127.0.0.1:${portOf(`${user} to redis`)}` : undefined;
   };
-  const portOf = (way: WayName) => {
+  const portOf = (way: OneWayName) => {
     if (hasFaults) return (ways.get(way) as TcpProxy).port;
     return way.endsWith('postgres') ? postgres.port : redisOptions.port;
   };
@@ -192,9 +204,10 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
   const urlOf = (name: ServiceName) => `http://127.0.0.1:${ports.get(name)}`;
 
   const settingsOf = (service: 'intake' | 'worker', name: ServiceName): Record<string, string> => {
+    const user = name === 'intake-0' || name === 'intake-1' ? name : 'worker';
     const databaseUrl = new URL(directUrl);
-    databaseUrl.host = `127.0.0.1:${portOf(`${service} to postgres`)}`;
-    const redisUrl = redisUrlFor(service);
+    databaseUrl.host = `127.0.0.1:${portOf(`${user} to postgres`)}`;
+    const redisUrl = redisUrlFor(user);
     const aheadMs = intakeClocksAheadMs?.[['intake-0', 'intake-1'].indexOf(name)];
     return {
       ...(aheadMs !== undefined && {
@@ -272,13 +285,17 @@ export async function startFleet(broker: Broker, shape: FleetShape = SMALL_FLEET
         return servers && fault.target === 'redis'
           ? sufferMaster(fault.kind, fault.durationMs)
           : processes.suffer(fault);
-      const way = ways.get(fault.target) as TcpProxy;
-      if (fault.kind === 'cut') way.cut();
-      else if (fault.kind === 'hold') way.hold();
-      else way.holdAnswers();
+      const harmed = waysOf(fault.target);
+      for (const way of harmed) {
+        if (fault.kind === 'cut') way.cut();
+        else if (fault.kind === 'hold') way.hold();
+        else way.holdAnswers();
+      }
       await sleep(fault.durationMs);
-      if (fault.kind === 'mute') way.cut();
-      way.restore();
+      for (const way of harmed) {
+        if (fault.kind === 'mute') way.cut();
+        way.restore();
+      }
     },
     lastLines: (name) => processes.lastLines(name),
     async close() {

@@ -23,6 +23,7 @@ import {
   streamOf,
   visitorItem,
 } from './generate-items.ts';
+import { calmCall, mustBeInTime, removingCall } from './generate-late.ts';
 import { group, relationItem } from './generate-relations.ts';
 import {
   device,
@@ -34,15 +35,18 @@ import {
   v1Event,
 } from './generate-track.ts';
 
-/** `plain`: one person under one id, without objects, from one sender. Such calls all have the same shard. */
-export type SequenceKind = 'mixed' | 'plain';
+/**
+ * `plain`: one person under one id, without objects, from one sender. Such calls all have the same shard. `late`: a call
+ * through {@link LATE_INTAKE} has the same effect if it is late.
+ */
+export type SequenceKind = 'mixed' | 'plain' | 'late';
+
+export const LATE_INTAKE = 0;
 
 /** The same seed makes the same sequence on every machine. */
 export function sequenceOf(seed: number, kind: SequenceKind = 'mixed'): readonly PlannedCall[] {
-  const [sequence] = fc.sample(kind === 'plain' ? plainSequence() : mixedSequence(), {
-    seed,
-    numRuns: 1,
-  });
+  const ofKind = { mixed: mixedSequence, plain: plainSequence, late: lateSequence } as const;
+  const [sequence] = fc.sample(ofKind[kind](), { seed, numRuns: 1 });
   return sequence as readonly PlannedCall[];
 }
 
@@ -56,7 +60,27 @@ function mixedSequence(): fc.Arbitrary<readonly PlannedCall[]> {
     .chain(({ people, senders, learned }) => sequenceAbout(anyCall(people, learned), senders));
 }
 
-const plainSequence = () =>
+const lateSequence = (): fc.Arbitrary<readonly PlannedCall[]> =>
+  fc
+    .record({ people: fc.integer({ min: 2, max: 5 }), senders: fc.integer({ min: 1, max: 4 }) })
+    .chain(({ people, senders }) =>
+      sequenceAbout(
+        fc.oneof(
+          { weight: 3, arbitrary: calmCall(people) },
+          { weight: 1, arbitrary: removingCall(people) },
+        ),
+        senders,
+      ),
+    )
+    .map((all) =>
+      all.map((each) =>
+        each.intake === LATE_INTAKE && mustBeInTime(each.call)
+          ? { ...each, intake: (1 - LATE_INTAKE) as PlannedCall['intake'] }
+          : each,
+      ),
+    );
+
+const plainSequence = (): fc.Arbitrary<readonly PlannedCall[]> =>
   sequenceAbout(
     fc
       .oneof(

@@ -9,7 +9,8 @@ import { FAILOVER_MS, type Broker, type ProcessName } from '../loss/fault-plan.t
 import { startFleet, type Fleet } from '../loss/fleet-under-test.ts';
 import { describeCall } from './model/call.ts';
 import { sequenceOf, type SequenceKind } from './generate-calls.ts';
-import { runSequences, type Judgement } from './run-sequences.ts';
+import { IntakeOutages, type OutageKind } from './intake-outages.ts';
+import { runSequences, type Judgement, type RunOptions } from './run-sequences.ts';
 import { shrink } from './shrink.ts';
 
 export interface OrderOptions {
@@ -17,26 +18,28 @@ export interface OrderOptions {
   readonly sequences: number;
   readonly minutes: number | undefined;
   readonly hasKills: boolean;
+  /** Of one intake alone; not with kills. */
+  readonly outages: OutageKind | undefined;
   readonly mayShrink: boolean;
   readonly isApart: boolean;
   readonly kind: SequenceKind;
 }
 
 /**
- * With a short deadline, a slow machine alone sends calls through the local disk buffer. Only a run with kills tests that
+ * With a short deadline, a slow machine alone sends calls through the local disk buffer. Only a run with faults tests that
  * way of a call.
  */
-export const orderFleetOf = (hasKills: boolean) =>
+export const orderFleetOf = (hasFaults: boolean) =>
   ({
     workerCount: 4,
     shardCount: 16,
     hasApi: true,
     // Sixteen imports run at a time, four a worker.
     workspaceCount: 16,
-    commitDeadlineMs: hasKills ? 400 : 10_000,
+    commitDeadlineMs: hasFaults ? 400 : 10_000,
     // As installed. A batch that waits for others on a slow machine has not hung.
     hungAfterMs: 60_000,
-    hasFaults: hasKills,
+    hasFaults,
   }) as const;
 /** A round waits until all its calls are applied: the fleet idles at its end. */
 const ROUND_SIZE = 200;
@@ -55,22 +58,30 @@ export async function runOrderOracle(
   options: OrderOptions,
   say: (line: string) => void,
 ): Promise<boolean> {
-  const fleet = await startFleet(broker, orderFleetOf(options.hasKills));
+  const { hasKills, outages: kind, mayShrink, isApart, seed } = options;
+  const fleet = await startFleet(broker, orderFleetOf(hasKills || kind !== undefined));
   try {
     const startedAtMs = performance.now();
-    const failed = await runRounds(fleet, options, say);
+    const outages = kind && new IntakeOutages(fleet, kind, seed);
+    const failed = await runRounds(fleet, options, outages, say);
     summarize(failed, say);
+    if (outages)
+      say(`${outages.count} outages of one intake, ${outages.lateCount} with late calls`);
     say(`${seconds(startedAtMs)} s`);
-    if (options.mayShrink) await showSmallest(fleet, failed, options.isApart, say);
+    if (mayShrink) await showSmallest(fleet, failed, { isApart, ...whileOf(outages) }, say);
     return failed.length === 0;
   } finally {
     await fleet.close();
   }
 }
 
+const whileOf = (outages: IntakeOutages | undefined): Pick<RunOptions, 'whileSending'> =>
+  outages ? { whileSending: outages.whileSending } : {};
+
 async function runRounds(
   fleet: Fleet,
   { seed: first, sequences, minutes, hasKills, kind, isApart }: OrderOptions,
+  outages: IntakeOutages | undefined,
   say: (line: string) => void,
 ): Promise<readonly Judgement[]> {
   const startedAtMs = performance.now();
@@ -94,6 +105,7 @@ async function runRounds(
     };
     const judged = await runSequences(fleet, runs, {
       ...(hasKills && { whileSending: killWhile(fleet, first + start) }),
+      ...whileOf(outages),
       onSent: () => say(`sent after ${seconds(startedAtMs)} s`),
       onApplied: () => say(`applied after ${seconds(startedAtMs)} s`),
       onJudged,
@@ -161,12 +173,12 @@ const shortestOf = (sequences: readonly Judgement[]): Judgement =>
 async function showSmallest(
   fleet: Fleet,
   failed: readonly Judgement[],
-  isApart: boolean,
+  options: RunOptions,
   say: (line: string) => void,
 ): Promise<void> {
   for (const [kind, sequences] of byKind(failed)) {
     const smallest = await shrink(shortestOf(sequences), kind, (runs) =>
-      runSequences(fleet, runs, { isApart }),
+      runSequences(fleet, runs, options),
     );
     say(`smallest example of "${kind}", from seed ${smallest.seed}:`);
     for (const { call, sender, intake, sentAt, answeredAt } of smallest.history)

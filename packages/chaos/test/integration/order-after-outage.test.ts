@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFleet, type Fleet } from '../../src/loss/fleet-under-test.ts';
 import { sequenceOf } from '../../src/order/generate-calls.ts';
+import { IntakeOutages } from '../../src/order/intake-outages.ts';
 import { orderFleetOf } from '../../src/order/order-oracle.ts';
 import { runSequences, type RunOptions } from '../../src/order/run-sequences.ts';
 
@@ -42,6 +43,12 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 900_000 }, (br
 
   test('wrong clocks do not change the result', async () => {
     expect(await differences(2_000, {})).toEqual([]);
+  });
+
+  test('calls on the disk of one intake take effect in the order of the answers of both', async () => {
+    const outages = new IntakeOutages(fleet, 'short', 4_000);
+    expect(await differences(4_000, outages)).toEqual([]);
+    expect(outages.count).toBeGreaterThan(0);
   });
 
   test('batches on the disks of both intakes take effect in the order of their answers, and before later batches', async () => {

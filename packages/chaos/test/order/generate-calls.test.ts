@@ -1,7 +1,7 @@
 /** Sequences: the same from the same seed, within their bounds, and with names of their own. */
 import { expect, test } from 'vitest';
 import { nameCalls, namesIn, prefixOf } from '../../src/order/model/call.ts';
-import { sequenceOf } from '../../src/order/generate-calls.ts';
+import { LATE_INTAKE, sequenceOf } from '../../src/order/generate-calls.ts';
 import { shrink, withoutParts } from '../../src/order/shrink.ts';
 
 const SEEDS = Array.from({ length: 50 }, (_, index) => index + 1);
@@ -92,6 +92,26 @@ test('a plain sequence is about one person under one id, from one sender', () =>
     const people = JSON.stringify(calls).match(/"~[pa][^"]*"/g);
     expect(new Set(people)).toEqual(new Set(['"~p1"']));
   }
+});
+
+test('of a sequence with late calls, none of these removes or identifies anybody, and no two calls write one value', () => {
+  const removes = /"DELETE"|"(?:delete|suppress|unsuppress)"/;
+  const identifies = /"userId":"[^"]*","anonymousId"/;
+  for (const seed of SEEDS) {
+    const calls = sequenceOf(seed, 'late');
+    const text = JSON.stringify(calls);
+    const late = JSON.stringify(calls.filter(({ intake }) => intake === LATE_INTAKE));
+    expect(late).not.toMatch(removes);
+    expect(late).not.toMatch(identifies);
+    const written = text.match(/"v\d+":|"~d\d+"/g) ?? [];
+    expect(new Set(written).size).toBe(written.length);
+    // An id and an email of one person would be two names.
+    const names = new Set(text.match(/~p\d/g));
+    expect(new Set(text.match(/~p\d(?:@x.example)?/g)).size).toBe(names.size);
+  }
+  const all = SEEDS.map((seed) => JSON.stringify(sequenceOf(seed, 'late'))).join(' ');
+  for (const part of [removes, identifies, /"anonymousId":"~a\d","event"/, /"lines":/])
+    expect(all).toMatch(part);
 });
 
 test('a failing sequence is shrunk to the calls that it needs', async () => {
