@@ -6,7 +6,7 @@
  *
  * - each person has one name, and a visitor turns out to be one person only;
  * - no two calls write the same attribute or device;
- * - only calls that are in time remove people, or say whose a visitor is.
+ * - only calls that are in time remove people, or identify a visitor.
  *
  * Used by `generate-calls.ts`.
  */
@@ -57,7 +57,7 @@ export function calmCall(people: number): fc.Arbitrary<MakeCall> {
   );
 }
 
-/** True for a call that removes somebody, or says whose a visitor is. */
+/** True for a call that removes somebody, or identifies a visitor. */
 export const mustBeInTime = (call: SentCall): boolean =>
   /"DELETE"|"action":"(?:delete|suppress|unsuppress)"|"userId":"[^"]*","anonymousId"/.test(
     JSON.stringify(call),

@@ -6,7 +6,7 @@
  * | `short` | up to 2 s | waits for it | take effect in the order of the answers |
  * | `long` | 7 to 9 s | goes on after 5 s | are late: later calls of the other intake are applied already |
  *
- * No way of the fleet leads to the servers of a Cluster, or to those of Sentinels: these publish their own addresses.
+ * A Cluster and Sentinels publish addresses of their own, so the ways of the fleet do not lead to their servers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pick, seededRandom, type Random } from '@sluice/domain/values/seeded-random';

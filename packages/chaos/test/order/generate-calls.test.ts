@@ -94,7 +94,7 @@ test('a plain sequence is about one person under one id, from one sender', () =>
   }
 });
 
-test('of a sequence with late calls, none of these removes or identifies anybody, and no two calls write one value', () => {
+test('late calls of a sequence leave removals and identifications to others, and each call writes values of its own', () => {
   const removes = /"DELETE"|"(?:delete|suppress|unsuppress)"/;
   const identifies = /"userId":"[^"]*","anonymousId"/;
   for (const seed of SEEDS) {

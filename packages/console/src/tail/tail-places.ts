@@ -3,8 +3,8 @@
  *
  * An open tail keeps a connection, and by HTTP/1.1 a browser has six for a host. With six tails open, the other calls
  * of all tabs wait. So four tails are open at once, and two connections stay for the other calls. A place is a lock of
- * the browser (Web Locks), so it is free again when its tab is closed or has crashed. A tab that begins to wait tells
- * the others by a message without content.
+ * the browser (Web Locks), so it is free again when its tab is closed or has crashed. A tab that begins to wait sends
+ * the others a message without content.
  */
 const PLACES = ['sluice.tail.1', 'sluice.tail.2', 'sluice.tail.3', 'sluice.tail.4'];
 const CHANNEL = 'sluice.tail';

@@ -231,7 +231,7 @@ it('if a name had too many owners since, a late call by it changes no person and
   expect(store.people).toHaveLength(2);
 });
 
-it('a late call of before the last forgotten owner is about nobody, also if an earlier end is kept', () => {
+it('a late call of before the last forgotten owner finds no person, also if an earlier end is kept', () => {
   store.apply(identify('id:x', { email: 'a@x.example' }));
   store.apply(at(rename('id:x', null), 300));
   const [early, forgotten] = [NOW_MS + 50, NOW_MS + 200];

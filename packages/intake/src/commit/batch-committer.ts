@@ -81,8 +81,8 @@ const REFUSAL_TOLD_INTERVAL_MS = 60_000;
  * at, and is confirmed before the next one is sent. A flush that reaches the broker late is a second copy of ids that were
  * added before, and the worker's claim drops it.
  *
- * An intake that the broker has missed for too long is told so: its flushes are refused until it has reported again, and
- * are marked as late from then on.
+ * The broker refuses the flushes of an intake that it has missed for too long, until that has reported again. From then
+ * on they are marked as late.
  *
  * Order among intakes: `intake-lease.ts`. While any intake may have calls on its disk, the broker stages a new flush and
  * does not add it to the queues. Staged flushes go to the queues by their time.

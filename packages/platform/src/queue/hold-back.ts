@@ -6,8 +6,8 @@
  */
 
 /**
- * Whose flush it is: the id of the intake whose new flush it is, or that of {@link ANYBODY}; else `NOT_NEW`, and it is added
- * in any case.
+ * Owner of a flush. It is the id of the intake whose new flush it is, or {@link ANYBODY}. A flush of `NOT_NEW` is added in
+ * any case.
  *
  * An intake that the broker does not know was missed for too long, and others went on without it. Its flush was perhaps
  * sent before, and waited in the network while the call was answered from the disk. Such a flush is held back: the copy

@@ -94,7 +94,7 @@ export interface FlushStage {
    * Stages flushes; durable when it resolves.
    *
    * @param intakeId - of its report.
-   * @throws Error if the broker does not know the intake, as `FlushOwner` of `hold-back.ts` tells. It stages none then.
+   * @throws Error if the broker does not know the intake (`FlushOwner` of `hold-back.ts`). Then the flushes are not staged.
    */
   put(flushes: readonly StagedDraft[], intakeId?: string): Promise<void>;
   /** The oldest flushes that may be moved; empty if another process moves them. */

@@ -123,7 +123,7 @@ const LEAVE = `${RULES}
   redis.call('DEL', leaseOf(ARGV[1]))
   judge()`;
 
-/** ARGV: whose flushes they are, then time and text of each. Returns 0 if it stages none. */
+/** ARGV: whose flushes they are, then time and text of each. Returns 0 if they are not staged. */
 const PUT = `${RULES}
   if ARGV[1] ~= '${ANYBODY}' and redis.call('HEXISTS', intakes, ARGV[1]) == 0 then return 0 end
   for index = 2, #ARGV, 2 do

@@ -52,7 +52,7 @@ test.each([
   ['/inbox_previews/payment_intent', { pack: 'pack_100' }],
   ['/ai_credits/payment_intent', { quantity: 2_000 }],
   ['/builder_credits/payment_intent', { quantity: 100 }],
-])('%s is 409 amount_changed with its purchase, which charged nothing', async (path, body) => {
+])('%s is 409 amount_changed with its purchase, without a charge', async (path, body) => {
   const waiting = buy(path, body, path);
   const runId = await refuse('amount_changed');
   const { message, errors } = expectProblem(await waiting, 409, 'amount_changed');

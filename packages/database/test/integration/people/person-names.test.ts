@@ -72,7 +72,7 @@ test.each<[string, Parameters<typeof listNamesOfOwners>[1]]>([
     },
   ],
 ])(
-  'a person named by %s has all their names, and none of a person with their number elsewhere',
+  'a person named by %s has all their names alone, also if another workspace has their number',
   async (_, needs) => {
     const names = await listNamesOfOwners(database, needs);
     expect(names.map(({ environmentId }) => environmentId)).toEqual(NAMES_OF_ANN.map(() => 1));

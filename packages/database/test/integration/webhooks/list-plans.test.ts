@@ -107,7 +107,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     1_000,
     (db) => listEventTypes(db, TENANT, 1_000),
   ],
-  // With the row that says whether it is archived.
+  // With the row of its archival.
   ['an event type', 2, (db) => findEventType(db, TENANT, 'type-0700')],
   ['a version of an event type', 2, (db) => findEventType(db, TENANT, 'type-0700', 2)],
   [

@@ -129,7 +129,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     }, WAIT);
     expect(await producer.addFlush(flush('a'), 'missed')).toBe('held');
     const staging = () => producer.stage.put([{ atMs: 1, text: writeFlush(flush('a')) }], 'missed');
-    await expect(staging()).rejects.toThrow();
+    await expect(staging()).rejects.toThrow('did not confirm');
     const { nowMs, stagedCount } = await report('one');
     expect(stagedCount).toBe(0);
     expect((await report('missed', nowMs)).wasKnown).toBe(false);

@@ -62,10 +62,10 @@ async function makeLongWebhook(): Promise<{ id: string; name: string; endpoint: 
   return { id: String((JSON.parse(made.output) as { id: number }).id), name, endpoint };
 }
 
-/** By the place on the terminal, where each of the wide letters of the tests takes two columns. */
+/** By the place on the terminal: each of the wide letters of the tests takes two columns there. */
 const onTerminal = (line: string): string => line.replaceAll(/[\u3000-\u9FFF]|🚚/gu, '##');
 const LISTED = ['id', 'name', 'state', 'waiting', 'last_delivered_at', 'endpoint'];
-/** Where the cells of each row begin, whose cells have no two spaces. */
+/** The beginnings of the cells of a row, which have no two spaces. */
 const beginningsOf = (line: string): number[] =>
   [...onTerminal(line).matchAll(/(?<=^|  )\S/g)].map(({ index }) => index);
 
@@ -80,13 +80,13 @@ test.each([60, 100])('webhooks list fits a terminal of %i columns', async (colum
     expect(LISTED[index]?.startsWith(name.replace('…', '')), name).toBe(true);
   expect(rows.length).toBeGreaterThanOrEqual(2);
   for (const row of rows) expect(beginningsOf(row), row).toEqual(beginningsOf(head));
-  // What tells webhooks apart is there, if only its beginning.
+  // The name and the endpoint are there, if only by their beginnings.
   expect(rows.find((row) => row.startsWith(`${id} `))).toMatch(
     /^\d+ +注文の通.* healthy +0 +- +http:\/\/.*…$/,
   );
 });
 
-test('webhooks list in a pipe has whole rows and the same columns, and no colours whatever the environment asks', async () => {
+test('webhooks list in a pipe has whole rows and the same columns, and no colours, also if the environment asks for some', async () => {
   const { id, name, endpoint } = await makeLongWebhook();
   const plain = await sluice('webhooks', 'list');
   const forced = runProgram(SLUICE, ['webhooks', 'list'], {

@@ -94,7 +94,7 @@ const stopOf = (page: Page, first: JSHandle<Element | null> | null): Promise<Sto
     };
   }, first);
 
-/** Goes through the page by Tab, behind its end, and up to its first stop. @returns its stops, and what is wrong. */
+/** Goes through the page by Tab, behind its end, and up to its first stop. @returns the number of its stops, and the wrong ones. */
 async function goThrough(page: Page): Promise<{ count: number; wrong: object[] }> {
   const wrong: object[] = [];
   const names: string[] = [];
