@@ -111,7 +111,7 @@ export class RepeatedKeyLooks {
   readonly mayRepeatKey: KeyLook = (bytes) => {
     if (bytes.length > this.#leftBytes && !this.#fillFor(bytes.length)) return false;
     this.#leftBytes -= bytes.length;
-    // No call that can be taken whole has so many keys, and reading one for its place takes 7 ms.
+    // An object with more keys is rare: it loses the issue alone, and reading it for the place takes 7 ms.
     if (!repeatsKey(bytes, false)) return false;
     this.#leftBytes -= LOOKS_PER_READING * bytes.length;
     return true;
