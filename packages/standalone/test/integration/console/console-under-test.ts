@@ -83,6 +83,12 @@ export async function startConsole(more: Readonly<Record<string, string>> = {}) 
     url: fleet.api.url,
     /** Lets the browser go to another origin, such as an identity provider's. */
     allow: (origin: string): void => void allowed.add(origin),
+    /** A page of another product, which may do things that the console may not. */
+    async newForeignPage(): Promise<Page> {
+      const context = await browser.newContext();
+      contexts.push(context);
+      return context.newPage();
+    },
     async newPage(options: BrowserContextOptions = {}): Promise<Page> {
       const context = await browser.newContext(options);
       contexts.push(context);

@@ -267,9 +267,7 @@ test('the portal in a frame of the product is shown and sends its height; in oth
       `/v1/accounts/${DEMO.accountId}/environments/${DEMO.environmentId}`,
       { environment: { portal_origins: origins } },
     );
-  // Its own page is a foreign one, and may do things that the console may not.
-  const context = (await world.newPage()).context();
-  const page = await context.newPage();
+  const page = await world.newForeignPage();
   const refused: string[] = [];
   page.on('console', (message) => refused.push(message.text()));
 
@@ -291,7 +289,7 @@ test('the portal in a frame of the product is shown and sends its height; in oth
   await allow([]);
   product.close();
   product.closeAllConnections();
-  await context.close();
+  await page.close();
 });
 
 test('links are listed to the workspace, one is ended there, and the origins of frames are changed', async () => {
