@@ -14,6 +14,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
 import { listAppliedCommitBatches } from '@sluice/database/events/commit-batch-parts';
+import { listMessagesOfOwners } from '@sluice/database/events/message-deliveries';
 import { withFormerOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners } from '@sluice/database/people/person-names';
@@ -29,7 +30,9 @@ import {
 } from '@sluice/domain/operations/packed-event';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, unsubscribeHashOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
-import { keyHashOf } from '@sluice/domain/operations/shard';
+import { deliveryKey, keyHashOf } from '@sluice/domain/operations/shard';
+import { identifierText } from '@sluice/domain/operations/state-keys';
+import type { MessageDeliveryKey } from '@sluice/domain/state/loaded-state';
 import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { within } from '@sluice/platform/process/within';
@@ -99,12 +102,15 @@ async function keysOfHeld(
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
-  const [, ofVisitors] = await Promise.all([
+  const [, ofVisitors, messages] = await Promise.all([
     addNamesOfOwners(keys, transaction, needs),
     // An object to which a visitor will relate somebody may be deleted by an earlier call.
     listObjectsOfVisitors(transaction, visitors),
+    listMessagesOfReleasing(transaction, needs),
   ]);
   for (const { environmentId, key } of ofVisitors) keys.add(keyHashOf(environmentId, key) | 0);
+  for (const message of messages)
+    keys.add(keyHashOf(message.environmentId, deliveryKey(message)) | 0);
   // The names in the operations themselves stand in the log: to hash them again was a twentieth of the worker's time.
   for (const { batch, operations } of held) {
     // A batch that was applied before needs no person.
@@ -113,6 +119,22 @@ async function keysOfHeld(
     for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
   }
   return keys;
+}
+
+/**
+ * Messages of the people who may be deleted, suppressed or merged. An earlier report on such a message is about its
+ * person, even if it names the address of another one. Other calls may come before it, so the many messages of their
+ * people are not looked up.
+ */
+async function listMessagesOfReleasing(
+  transaction: DatabaseOrTransaction,
+  { releasesIdentifiers, releasing, identifiers, people }: StateNeeds,
+): Promise<readonly MessageDeliveryKey[]> {
+  if (!releasesIdentifiers) return [];
+  const names = identifiers.filter(({ environmentId, kind, value }) =>
+    releasing.has(identifierText(environmentId, kind, value)),
+  );
+  return listMessagesOfOwners(transaction, { identifiers: names, people });
 }
 
 /** Longer than a healthy broker takes. The transaction holds claims meanwhile. */

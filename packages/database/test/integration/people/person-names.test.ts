@@ -2,7 +2,10 @@
 import { svcId } from '@sluice/domain/values/svc-id';
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../src/connection/connection.ts';
-import { writeMessageDeliveries } from '../../../src/events/message-deliveries.ts';
+import {
+  listMessagesOfOwners,
+  writeMessageDeliveries,
+} from '../../../src/events/message-deliveries.ts';
 import { writeIdentifiers } from '../../../src/people/person-identifiers.ts';
 import { listNamesOfOwners } from '../../../src/people/person-names.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
@@ -79,6 +82,23 @@ test.each<[string, Parameters<typeof listNamesOfOwners>[1]]>([
     expect(names.map(({ key }) => key).toSorted()).toEqual(NAMES_OF_ANN.toSorted());
   },
 );
+
+test.each<[string, Parameters<typeof listMessagesOfOwners>[1]]>([
+  [
+    'an identifier',
+    {
+      people: [],
+      identifiers: [
+        { environmentId: 1, kind: 'email', value: 'ann@1.example', needsPerson: false },
+      ],
+    },
+  ],
+  ['the svc_id', { identifiers: [], people: [{ environmentId: 1, personId: NUMBER }] }],
+])('a person named by %s has their messages alone', async (_, needs) => {
+  expect(await listMessagesOfOwners(database, needs)).toEqual([
+    { environmentId: 1, deliveryId: 'message' },
+  ]);
+});
 
 test('the number of a person is a name in each workspace whose call has it, also beside other workspaces', async () => {
   const people = [1, 2].map((environmentId) => ({ environmentId, personId: 5 }));

@@ -15,7 +15,6 @@ import {
   relate,
   remove,
   track,
-  unsubscribeDelivery,
 } from '@sluice/domain/testing/sample-operations';
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
@@ -84,61 +83,6 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(
       await world.rowsOf('people', environmentId, `id, attributes ->> 'plan' as plan`),
     ).toEqual([{ id: 'p', plan: 'pro' }]);
-  });
-
-  // The click names the message alone, and the later call names no message: the person stayed unsubscribed.
-  test('a person who subscribes again after a click on the link of a message stays subscribed', async () => {
-    const environmentId = world.newEnvironment();
-    const recipient = 'a@x.y';
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: recipient }),
-        identify('id:b'),
-        metric('m', 'delivered', { recipient }),
-      ),
-    );
-    const [click, again, other] = (await world.add([
-      inEnvironment(environmentId, unsubscribeDelivery('m')),
-      inEnvironment(environmentId, identify('id:a', { unsubscribed: false })),
-      inEnvironment(environmentId, identify('id:b', { unsubscribed: false })),
-    ])) as [CommitBatch, CommitBatch, CommitBatch];
-    const pending = world.newPending();
-    expect(await processCommitBatch(world.deps, other, [], pending)).toMatchObject({
-      outcome: 'applied',
-      operations: 1,
-    });
-    await world.processToEnd(again, pending);
-    await world.processToEnd(click, pending);
-    expect(await world.rowsOf('people', environmentId, 'id, unsubscribed')).toEqual([
-      { id: 'a', unsubscribed: false },
-      { id: 'b', unsubscribed: false },
-    ]);
-  });
-
-  test('a later call by svc_id waits for a click, also if the person has no identifier left', async () => {
-    const environmentId = world.newEnvironment();
-    const recipient = 'a@x.y';
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: recipient }),
-        metric('m', 'delivered', { recipient }),
-      ),
-    );
-    const [person] = await world.rowsOf('people', environmentId, 'person_id');
-    const who = `svc_id:${svcId(Number(person?.['person_id']))}`;
-    await world.process(inEnvironment(environmentId, identify(who, { id: null, email: null })));
-    const [click, again] = (await world.add([
-      inEnvironment(environmentId, unsubscribeDelivery('m')),
-      inEnvironment(environmentId, identify(who, { unsubscribed: false })),
-    ])) as [CommitBatch, CommitBatch];
-    const pending = world.newPending();
-    await world.processToEnd(again, pending);
-    await world.processToEnd(click, pending);
-    expect(await world.rowsOf('people', environmentId, 'id, email, unsubscribed')).toEqual([
-      { id: null, email: null, unsubscribed: false },
-    ]);
   });
 
   // Its person has another name by then, under which a call between them may be waiting.
