@@ -1,4 +1,4 @@
-/** Targets and focus of each screen, and the live tail with lines. */
+/** Targets and focus of each screen and of the portal, and the live tail with lines. */
 import type { JSHandle, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { problemsOf } from './accessibility.ts';
@@ -11,6 +11,7 @@ vi.setConfig({ testTimeout: 600_000 });
 const TARGET_PX_MIN = 24;
 /** Presses for the longest screen, twice. */
 const TABS_MAX = 600;
+const PORTAL_STOPS_MIN = 4;
 
 let world: ConsoleUnderTest;
 let paths: readonly string[];
@@ -126,5 +127,24 @@ test('on every screen Tab leads through the page and back to its start, and each
   }
   expect(found).toEqual([]);
   expect(stops).toBeGreaterThan(paths.length * 20);
+  await page.context().close();
+});
+
+test('in the portal too Tab leads through each page and back to its start', async () => {
+  const webhookId = await world.makeWebhook('of the portal', 'http://127.0.0.1:9/hook');
+  const { url } = await world.call<{ url: string }>('POST', '/v1/portal_links', {
+    for: 'acme/keys',
+    webhook_ids: [webhookId],
+  });
+  const page = await world.newPage();
+  const [portal = ''] = url.split('#');
+  const found: object[] = [];
+  for (const address of [url, `${portal}/webhooks/${webhookId}`]) {
+    await page.goto(address);
+    await isShown(page);
+    const { count, wrong } = await goThrough(page);
+    if (wrong.length > 0 || count < PORTAL_STOPS_MIN) found.push({ address, count, wrong });
+  }
+  expect(found).toEqual([]);
   await page.context().close();
 });
