@@ -104,6 +104,16 @@ lifecycle.defer('database', () => database.destroy());
 const encryptedText = createEncryptedText(settings.SEALING_KEYS);
 const measure = () => measureClock(database, clocks);
 const clock = new WorkerClock({ ...clocks, measure, onMeasured, fail });
+// Before anything is held, and left after all of it is given back.
+let consumers: Consumers | undefined;
+const presence = new WorkerPresence({
+  ...session,
+  brokerWorkerIds: () => consumers?.brokerWorkerIds() ?? [],
+  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
+  monotonicNow,
+  logger,
+});
+lifecycle.defer('presence', () => presence.stop());
 await waitForDatabase({
   ...session,
   lifecycle,
@@ -118,20 +128,10 @@ await waitForDatabase({
         encryptedText.decrypt(sample.stored, contextOf(sample));
     });
     await encryptSecrets({ database, encryptedText, now });
+    await presence.start();
   },
 });
 
-// Before anything is held, and left after all of it is given back.
-let consumers: Consumers | undefined;
-const presence = new WorkerPresence({
-  ...session,
-  brokerWorkerIds: () => consumers?.brokerWorkerIds() ?? [],
-  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
-  monotonicNow,
-  logger,
-});
-lifecycle.defer('presence', () => presence.stop());
-await presence.start();
 const departedWorkers = createDepartedWorkers({
   database,
   putBackJobsOf: (ids) => (consumers as Consumers).putBackJobsOf(ids),

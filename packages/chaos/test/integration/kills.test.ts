@@ -6,12 +6,14 @@ import { expect, test } from 'vitest';
 import { judgeKills } from '../../src/kills/judge-kills.ts';
 import { runKills } from '../../src/kills/run-kills.ts';
 
-/**
- * On an idle machine it is 3.5 s, and 15 s more without the look for killed workers. Beside other tests the start of
- * the two processes takes several times 1.5 s, and the backlog takes longer by the same factor.
- */
+/** On an idle machine it is 3.5 s, and 15 s more without the look for killed workers. */
 const LAST_DELIVERY_MS_MAX = 12_000;
-const STARTS_MAX = 2;
+/**
+ * The last delivery in first acknowledgements after the kill. Of these an idle machine takes 2.5. Beside ten busy
+ * processes the start takes 7 s and more, the backlog takes longer still, and it was 3.1. A worker that is stopped for
+ * nine tenths of its time took 5.3.
+ */
+const FIRST_ACKNOWLEDGEMENTS_MAX = 8;
 /**
  * Maximum requests in flight of a lane (`WEBHOOK_WINDOW_MAX`). Their number is counted by the requests that the
  * receiver has seen a moment after the kill. Beside other tests it may see some later: 28 came twice although 15 were
@@ -28,7 +30,10 @@ test('after kill -9 of intake and worker at 1,500 events a second, deliveries go
       onLog: () => {},
     },
   );
-  const lastDeliveryMsMax = LAST_DELIVERY_MS_MAX + STARTS_MAX * report.firstAcknowledgedMs;
+  const lastDeliveryMsMax = Math.max(
+    LAST_DELIVERY_MS_MAX,
+    FIRST_ACKNOWLEDGEMENTS_MAX * report.firstAcknowledgedMs,
+  );
   const inFlight = Math.max(report.inFlight, IN_FLIGHT_MAX);
   expect(judgeKills({ ...report, inFlight }, lastDeliveryMsMax)).toEqual([]);
 }, 400_000);

@@ -12,15 +12,8 @@
  * It costs a look at a few numbers every few seconds, and a connection only while something is late.
  */
 import pg from 'pg';
-
-export interface WatchedConnection {
-  /** Start of the statement in progress, by the monotonic clock. Undefined: no statement is in progress. */
-  readonly busySinceMs: number | undefined;
-  /** As received at the start of the connection; behind a pooler it is not a backend's. */
-  readonly processID: number | null;
-  /** Closes the socket of one whose statement is under way. */
-  end(): Promise<void>;
-}
+import { createClient, type WatchedConnection } from './client.ts';
+import { afterRunning } from './running-time.ts';
 
 export interface ConnectionWatchOptions {
   readonly url: string;
@@ -88,13 +81,12 @@ async function askPostgres(
   { url, applicationName }: ConnectionWatchOptions,
   connections: readonly WatchedConnection[],
 ): Promise<Verdict> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: applicationName,
-    connectionTimeoutMillis: ANSWER_MS_MAX,
-  });
+  const client = createClient(
+    { connectionString: url, application_name: applicationName },
+    { connectMsMax: ANSWER_MS_MAX },
+  );
   client.on('error', () => undefined);
-  const timer = setTimeout(() => void client.end(), ANSWER_MS_MAX);
+  const cancel = afterRunning(ANSWER_MS_MAX, () => void client.end());
   try {
     await client.connect();
     const { rows } = await client.query<{ pid: number; state: string | null; own: number }>(
@@ -103,14 +95,14 @@ async function askPostgres(
       [connections.map(({ processID }) => processID)],
     );
     const states = new Map(rows.map(({ pid, state }) => [pid, state]));
-    const isDirect = rows[0]?.own === processOf(client);
+    const isDirect = rows[0]?.own === client.processID;
     return ({ processID }) => !isDirect || (processID !== null && isWorking(states.get(processID)));
   } catch (error) {
     // A Postgres that refuses with a reason (for example too many connections) is reachable.
     const isAnswer = error instanceof pg.DatabaseError;
     return () => isAnswer;
   } finally {
-    clearTimeout(timer);
+    cancel();
     void client.end().catch(() => undefined);
   }
 }
@@ -120,7 +112,3 @@ async function askPostgres(
  */
 const isWorking = (state: string | null | undefined): boolean =>
   state !== undefined && (state === null || !state.startsWith('idle'));
-
-/** `pg` keeps it, for cancelling; its types leave it out. */
-const processOf = (client: pg.Client): number | null =>
-  (client as unknown as WatchedConnection).processID;

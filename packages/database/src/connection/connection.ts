@@ -3,8 +3,6 @@
  * cases only; every statement takes the database or the transaction as its first argument.
  */
 import type { EventEmitter } from 'node:events';
-import type { Duplex } from 'node:stream';
-import { GatheredWrites } from '@sluice/domain/values/gathered-writes';
 import {
   Kysely,
   PostgresDialect,
@@ -13,7 +11,9 @@ import {
   type Transaction as KyselyTransaction,
 } from 'kysely';
 import pg from 'pg';
-import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
+import { Client, PREPARED_TEXT } from './client.ts';
+import { ConnectionWatch } from './connection-watch.ts';
+import { afterRunning } from './running-time.ts';
 
 /**
  * Kysely knows no tables: every statement is SQL, and its type parameter describes its rows (docs/design/README.md).
@@ -22,8 +22,6 @@ export type Database = Kysely<unknown>;
 export type Transaction = KyselyTransaction<unknown>;
 export type DatabaseOrTransaction = QueryExecutorProvider;
 
-const PREPARED_TEXT = '/* prepared */';
-
 /**
  * Begins the text of a statement that is to be prepared: parsed and planned once for each connection instead of each
  * time, which is half of the cost of a small read. For frequent statements whose plan does not depend on their
@@ -31,97 +29,12 @@ const PREPARED_TEXT = '/* prepared */';
  */
 export const PREPARED = sql.raw(PREPARED_TEXT);
 
-/** Text → name. As many as there are such texts in the code. */
-const preparedNames = new Map<string, string>();
-
-const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
-
 /**
  * Begins the text of a statement whose answer is useless after this time: its connection is then ended, so that it does
  * not keep its place in the pool. For questions that Postgres answers at once when it is there. Postgres itself goes on
  * with the statement; one that may wait for a lock needs `statementMsMax` instead.
  */
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
-
-/** Gives the statements that ask for it a name, which is how `pg` prepares, or a deadline. */
-class PreparingClient extends pg.Client implements WatchedConnection {
-  /** `pg` sets it; its types leave it out. */
-  declare readonly processID: number | null;
-  busySinceMs: number | undefined = undefined;
-  /** `begin` and the statement behind it, for example. */
-  readonly #writes = new GatheredWrites(
-    () => (this as unknown as { connection: { stream: Duplex } }).connection.stream,
-  );
-  /** Of every statement that does not name its own. */
-  readonly answerMsMax: number | undefined = undefined;
-
-  constructor(config?: string | pg.ClientConfig) {
-    super(config);
-    this.on('drain', () => (this.busySinceMs = undefined));
-  }
-
-  override query(...given: unknown[]): never {
-    const [text, values] = given;
-    this.#writes.expectWrite();
-    // Until the client emits 'drain': then no statement is in progress.
-    this.busySinceMs ??= performance.now();
-    const query = super.query.bind(this) as (...all: unknown[]) => never;
-    if (typeof text !== 'string') return query(...given);
-    const answer = text.startsWith(PREPARED_TEXT)
-      ? query({ name: nameOf(text), text, values })
-      : query(...given);
-    const own = WITHIN_TEXT.exec(text)?.[1];
-    const msMax = own === undefined ? this.answerMsMax : Number(own);
-    return msMax === undefined ? answer : (this.#endUnlessAnswered(answer, msMax) as never);
-  }
-
-  /** `pg` waits for the statements in progress of a pipelined connection. One that never ends is why it is ended. */
-  override end(...given: unknown[]): never {
-    if (this.busySinceMs !== undefined) (this as { pipeline: boolean }).pipeline = false;
-    return (super.end.bind(this) as (...all: unknown[]) => never)(...given);
-  }
-
-  /**
-   * If packets are dropped, this end gets no error: TCP resends unconfirmed packets for a quarter of an hour. `pg`'s
-   * own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind this
-   * one. `end()` closes the socket of a client whose statement is in progress, without a goodbye.
-   *
-   * After a stall of this process its timers run before its sockets are read, so the answer may be here already.
-   */
-  async #endUnlessAnswered(answer: Promise<unknown>, msMax: number): Promise<unknown> {
-    let isOver = false;
-    let isLate = false;
-    const endUnlessOver = (): void => {
-      if (isOver) return;
-      isLate = true;
-      void this.end();
-    };
-    const timer = setTimeout(() => afterReading(endUnlessOver), msMax);
-    try {
-      return await answer;
-    } catch (error) {
-      if (!isLate) throw error;
-      throw new Error(`Connection terminated: Postgres did not answer in ${msMax} ms`, {
-        cause: error,
-      });
-    } finally {
-      isOver = true;
-      clearTimeout(timer);
-    }
-  }
-}
-
-/** The first turn reads the sockets. A socket with TLS passes the bytes on in the second. */
-const afterReading = (run: () => void): void => void setImmediate(() => setImmediate(run));
-
-function nameOf(text: string): string {
-  let name = preparedNames.get(text);
-  if (name === undefined) {
-    name = `prepared_${preparedNames.size + 1}`;
-    preparedNames.set(text, name);
-  }
-  return name;
-}
 
 const CONNECT_MS_MAX = 10_000;
 /**
@@ -185,16 +98,17 @@ export function createDatabase(options: DatabaseOptions): Database {
     confirmsOnDisk &&
       `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
   ].filter((limit) => limit !== false);
-  const pool = new pg.Pool({
+  // For a server that drops packets silently: an error that is retried is better than a wait.
+  const pool = new BoundedPool(connectMsMax, {
     connectionString: options.url,
-    Client: class extends PreparingClient {
-      override readonly answerMsMax = statementMsMax;
+    Client: class extends Client {
+      constructor(config?: pg.ClientConfig) {
+        super(config ?? {}, { connectMsMax, answerMsMax: statementMsMax });
+      }
     },
     // Only `inPipelinedTransaction` asks for a statement before the one in front of it is answered.
     pipeline: true,
     max: options.poolMax,
-    // For a server that drops packets silently: an error that is retried is better than a wait.
-    connectionTimeoutMillis: connectMsMax,
     application_name: options.applicationName,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
@@ -213,10 +127,57 @@ export function createDatabase(options: DatabaseOptions): Database {
   const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;
   const watch = new ConnectionWatch({ url, applicationName, lateAfterMs });
   pool.on('connect', (client) => {
-    watch.add(client as unknown as PreparingClient);
+    watch.add(client as unknown as Client);
   });
-  pool.on('remove', (client) => watch.remove(client as unknown as PreparingClient));
+  pool.on('remove', (client) => watch.remove(client as unknown as Client));
   return new Kysely({ dialect: new PostgresDialect({ pool }) });
+}
+
+/** Bounds the wait for a connection that others use or that is being made. `pg`'s own bound is a plain timer. */
+class BoundedPool extends pg.Pool {
+  readonly #waitMsMax: number;
+  readonly #connectionsMax: number;
+
+  constructor(waitMsMax: number, config: pg.PoolConfig & { readonly max: number }) {
+    super(config);
+    this.#waitMsMax = waitMsMax;
+    this.#connectionsMax = config.max;
+  }
+
+  override connect(...given: unknown[]): never {
+    const connect = super.connect.bind(this) as (...all: unknown[]) => unknown;
+    const isMade = this.idleCount === 0 && this.totalCount < this.#connectionsMax;
+    // A connection that is made has a bound of its own, and a free one comes in this turn.
+    const isBounded = given.length > 0 || isMade || this.idleCount > this.waitingCount;
+    return (isBounded ? connect(...given) : this.#inTime(() => connect())) as never;
+  }
+
+  async #inTime(connect: () => unknown): Promise<unknown> {
+    // `pg` has it; its types leave it out.
+    const { _pendingQueue: waiting } = this as unknown as PoolOfWaiters;
+    const connected = connect();
+    const waiter = waiting.at(-1);
+    const late = Promise.withResolvers<never>();
+    const cancel = afterRunning(this.#waitMsMax, () => {
+      // The pool takes a connection back that it makes for such a one.
+      if (waiter) waiter.timedOut = true;
+      if (waiter && waiting.includes(waiter)) waiting.splice(waiting.indexOf(waiter), 1);
+      late.reject(
+        new Error(
+          `timeout exceeded when trying to connect: each of the ${this.#connectionsMax} connections of this pool was in use or being made for ${this.#waitMsMax} ms`,
+        ),
+      );
+    });
+    try {
+      return await Promise.race([connected, late.promise]);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+interface PoolOfWaiters {
+  readonly _pendingQueue: { timedOut?: boolean }[];
 }
 
 /**

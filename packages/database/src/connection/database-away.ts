@@ -26,9 +26,9 @@ const NETWORK_CODES = new Set([
  */
 const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$|25006$)/;
 
-/** `pg` gives a connection that ended in the middle of a statement no code. */
+/** A connection that ended in the middle of a statement has an error without a code. So have our own deadlines. */
 const AWAY_MESSAGE =
-  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+  /^(Connection terminated|Postgres did not answer in |timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
 
 /**
  * PgBouncer reports 08P01 for nearly every fault: if Postgres is away, and, in older versions, if it does not know the

@@ -15,6 +15,7 @@
 import { reasonOf } from '@sluice/domain/values/errors';
 import pg from 'pg';
 import { databaseUnavailable, isWorthWaitingFor } from './database-away.ts';
+import { afterRunning } from './running-time.ts';
 
 export interface DatabaseWaitOptions<Joined> {
   readonly url: string;
@@ -96,17 +97,16 @@ async function knock(
   const client = new pg.Client({
     connectionString: url,
     application_name: applicationName,
-    connectionTimeoutMillis: answerMsMax,
   });
   // One that breaks between two statements; a statement fails by itself.
   client.on('error', () => undefined);
   const { connection } = client as unknown as ClientOnSocket;
   const cut = () => connection.stream.destroy();
   let isLate = false;
-  const timer = setTimeout(() => {
+  const cancel = afterRunning(answerMsMax, () => {
     isLate = true;
     cut();
-  }, answerMsMax);
+  });
   signal.addEventListener('abort', cut, { once: true });
   try {
     await client.connect();
@@ -118,7 +118,7 @@ async function knock(
       isLate ? new Error(`Connection terminated: no answer in ${answerMsMax} ms`) : error,
     );
   } finally {
-    clearTimeout(timer);
+    cancel();
     signal.removeEventListener('abort', cut);
   }
 }

@@ -12,7 +12,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '@sluice/domain/values/errors';
-import pg from 'pg';
+import type pg from 'pg';
+import { createClient } from './client.ts';
+import { afterRunning } from './running-time.ts';
 
 /** `unknown`: Postgres could not be asked, or not twice at a time. */
 export type SessionVerdict = 'kept' | 'shared' | 'unknown';
@@ -35,21 +37,20 @@ export async function judgeSessions({
   applicationName,
 }: SessionOptions): Promise<SessionVerdict> {
   const connect = () => {
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: applicationName,
-      connectionTimeoutMillis: ANSWER_MS_MAX,
-    });
+    const client = createClient(
+      { connectionString: url, application_name: applicationName },
+      { connectMsMax: ANSWER_MS_MAX },
+    );
     client.on('error', () => undefined);
     return client;
   };
   const one = connect();
   const other = connect();
-  const timer = setTimeout(() => {
+  const cancel = afterRunning(ANSWER_MS_MAX, () => {
     // With a statement under way this closes the socket.
     void one.end();
     void other.end();
-  }, ANSWER_MS_MAX);
+  });
   try {
     await Promise.all([one.connect(), other.connect()]);
     const ofOne = await mark(one);
@@ -66,7 +67,7 @@ export async function judgeSessions({
   } catch {
     return 'unknown';
   } finally {
-    clearTimeout(timer);
+    cancel();
     void one.end().catch(() => undefined);
     void other.end().catch(() => undefined);
   }

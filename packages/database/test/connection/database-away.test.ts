@@ -32,6 +32,7 @@ test.each([
   failure('ENOTFOUND'),
   failure('EAI_AGAIN'),
   new Error('timeout expired'),
+  new Error('Postgres did not answer in 5000 ms'),
   new Error('Connection terminated unexpectedly'),
   answer('57P03', 'the database system is starting up'),
   answer('57P01', 'terminating connection due to administrator command'),

@@ -188,6 +188,32 @@ test(
   TEST_TIMEOUT_MS,
 );
 
+// With its whole process, so intake and API of `npm start` ended too, again and again while the machine was busy.
+test(
+  'a worker that does not get its session beside the pool waits for Postgres, and does not end',
+  async () => {
+    const { url: ownUrl, database } = await createTestDatabase();
+    await sql`
+      create function refuse_presence() returns event_trigger language plpgsql as $$
+      begin
+        if current_setting('application_name') like '%presence' then
+          raise exception 'not yet' using errcode = '57P03';
+        end if;
+      end $$`.execute(database);
+    await sql`create event trigger refuse_presence on login execute function refuse_presence()`.execute(
+      database,
+    );
+    const worker = await begin('worker', ownUrl);
+    await worker.saysItWaits(/not yet/);
+    expect(await worker.statusOf('/readyz')).toBe(503);
+    await sql`drop event trigger refuse_presence`.execute(database);
+    await worker.started;
+    await vi.waitFor(async () => expect(await worker.statusOf('/readyz')).toBe(200), WAIT);
+    expect(await worker.kill('SIGTERM')).toBe(0);
+  },
+  TEST_TIMEOUT_MS,
+);
+
 /** Work that takes longer is cut, with exit code 1. Longer than a busy machine holds up a process. */
 const SHORT_STOP = { DRAIN_TIMEOUT_MS: '20000', WEBHOOK_TIMEOUT_MS: '500' };
 /** Less than any wait for an answer, which has five seconds. */

@@ -93,8 +93,10 @@ export class WorkerPresence {
     });
   }
 
-  /** @throws if Postgres is away. */
+  /** @throws if Postgres is away. It may be called again then. */
   async start(): Promise<void> {
+    // An earlier try may have left a session that holds its number. Leases and jobs come after this.
+    this.#processId = 0;
     await this.#open();
     this.#looks = repeat(
       'show that this worker lives',
