@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { OPENERS } from '../support/access-table.ts';
 import { listOperations, fillPath, WORDS_IN_PATHS } from '../support/every-operation.ts';
-import { cookieOf, ORIGIN, startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 import { secondFactorsOf } from '../support/second-factor-world.ts';
 import { insertOwned, ownedBody } from '../support/tenant-world.ts';
 
@@ -321,19 +321,4 @@ test('a user of the account reaches exactly the routes of the role', async () =>
       expect([url, role, statusCode === 403]).toEqual([url, role, !roles.includes(role)]);
     }
   }
-});
-
-test('a key of an idempotent call is the user’s own, in each workspace', async () => {
-  const one = await signInTo('a');
-  const other = await signInTo('a');
-  const call = (cookie: string, name: string) =>
-    world.call('POST', '/v1/reporting_webhooks', {
-      cookie,
-      workspace: world.api.a.environmentId,
-      headers: { 'idempotency-key': 'one key'.replace(' ', '-'), origin: ORIGIN },
-      body: { name, endpoint: 'https://example.com/a', events: ['email_sent'] },
-    });
-  const first = await call(one.cookie, 'of one');
-  expect((await call(one.cookie, 'of one')).json().id).toBe(first.json().id);
-  expect((await call(other.cookie, 'of one')).json().id).not.toBe(first.json().id);
 });
