@@ -108,8 +108,9 @@ export function priceCredits(
   quantity: number,
 ): CreditPurchase | undefined {
   const offer = catalogue.credits[type];
-  if (quantity <= 0 || quantity > offer.quantityMax || quantity % offer.multiple !== 0)
-    return undefined;
+  // Also no text of digits, as a content that was kept as JSON may have: it would be joined to sums, not added.
+  if (!Number.isSafeInteger(quantity) || quantity <= 0) return undefined;
+  if (quantity > offer.quantityMax || quantity % offer.multiple !== 0) return undefined;
   const amount = (quantity / offer.multiple) * offer.amountPerMultiple;
   return {
     kind: type,

@@ -23,6 +23,7 @@ const catalogue: Catalogue = {
   plans: [plan, { ...plan, id: 'retired', priceId: 'price_2', isRetired: true }],
   addons: [
     { sku: 'sku_1', addon: 'ip', name: 'IP', interval: 'month', amount: 1, isRetired: false },
+    { sku: 'sku_3', addon: 'logs', name: 'Logs', interval: 'month', amount: 5, isRetired: false },
   ],
   packs: [{ id: 'pack_100', quantity: 100, amount: 2_000, expiresAfterDays: 30 }],
   credits: { llm: offer, builder: { ...offer, amountPerMultiple: 500 } },
@@ -70,9 +71,12 @@ test('credits and packs are sold as the catalogue has them, at each version with
       { expiresAfterDays: 365 },
       { kind: 'builder' },
       { kind: 'constructor' },
+      { kind: 'gift' },
     ])
       expect(buy({ ...sold, ...change }), JSON.stringify(change)).toBe('amount_changed');
   }
+  // In the ledger a text would be joined to the other amounts.
+  expect(buy({ ...credits, quantity: '300' })).toBe('amount_changed');
   expect(buy({ ...pack, packId: 'pack_200' })).toBe('amount_changed');
   expect(buy({ ...pack, packId: null })).toBe('amount_changed');
 });
@@ -116,6 +120,18 @@ test('a price of an add-on names the add-on of the catalogue', () => {
   expect(addons([{ sku: 'sku_1', addon: 'ip' }])).toBeUndefined();
   expect(addons([{ sku: 'sku_2', addon: 'other' }])).toBeUndefined();
   expect(addons([{ sku: 'sku_1', addon: 'other' }])).toBe('amount_changed');
+  // Its add-on is sold, at another price.
+  expect(addons([{ sku: 'sku_1', addon: 'logs' }])).toBe('amount_changed');
+});
+
+test('add-ons are not sold if one price of several names another add-on', () => {
+  const own = { sku: 'sku_1', addon: 'ip' };
+  const other = { sku: 'sku_3', addon: 'ip' };
+  for (const prices of [
+    [own, other],
+    [other, own],
+  ])
+    expect(judge({ type: 'addons', skus: ['sku_1', 'sku_3'], prices })).toBe('amount_changed');
 });
 
 test('a content of an unknown type is not sold', () => {
