@@ -121,11 +121,9 @@ export const listSubscriptionsWithExcess = (invoices: readonly ProratedInvoice[]
     excessCredit(several).amount > 0 ? [subscriptionId] : [],
   );
 
-/** An invoice has the lines of one subscription. */
-function bySubscription(invoices: readonly ProratedInvoice[]): Map<string, ProratedInvoice[]> {
-  const withLines = invoices.filter(({ subscriptionLines }) => subscriptionLines.length > 0);
-  return Map.groupBy(withLines, ({ subscriptionLines: [line] }) => line?.subscriptionId ?? '');
-}
+/** An invoice has the lines of one subscription. The ones without lines are together. */
+const bySubscription = (invoices: readonly ProratedInvoice[]): Map<string, ProratedInvoice[]> =>
+  Map.groupBy(invoices, ({ subscriptionLines: [line] }) => line?.subscriptionId ?? '');
 
 function readInvoices(invoices: readonly ProratedInvoice[]) {
   const paid = new Map<string, PaidTime>();

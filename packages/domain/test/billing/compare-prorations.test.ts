@@ -1,7 +1,11 @@
 /** Money given back was paid before: the return of a change of subscription, against the charges. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareProrations, type ProratedInvoice } from '../../src/billing/unused-time.ts';
+import {
+  compareProrations,
+  listSubscriptionsWithExcess,
+  type ProratedInvoice,
+} from '../../src/billing/unused-time.ts';
 
 type Line = ProratedInvoice['subscriptionLines'][number];
 
@@ -85,8 +89,27 @@ describe('unused time', () => {
     expect(compareProrations(invoices, new Map([['sub_2', 40]]))).toHaveLength(1);
   });
 
-  test('is not given by an invoice that is void', () => {
-    expect(compareProrations([invoice([line(-80)], 'void')])).toEqual([]);
+  test.each(['draft', 'void', 'deleted'])(
+    'is neither given nor charged by an invoice that is %s',
+    (status) => {
+      expect(compareProrations([invoice([line(-80)], status)])).toEqual([]);
+      const [paid, left] = [invoice([line(80)]), invoice([line(-80)])];
+      expect(compareProrations([paid, invoice([line(40)], status), left])).toEqual([]);
+      expect(compareProrations([paid, invoice([line(-80)], status), left])).toEqual([]);
+    },
+  );
+
+  test('that gives back too much names its subscriptions, also if that was taken back', () => {
+    const of = (subscriptionId: string, amounts: readonly number[]) =>
+      amounts.map((amount) => invoice([line(amount, { subscriptionId })]));
+    const invoices = [
+      ...of('sub_even', [80, -80]),
+      ...of('sub_more', [80, -81]),
+      ...of('sub_paid', [80]),
+      ...of('sub_unpaid', [-80]),
+      invoice([]),
+    ];
+    expect(listSubscriptionsWithExcess(invoices)).toEqual(['sub_more', 'sub_unpaid']);
   });
 
   test('never adds up to more than was paid, in any order of changes', () => {

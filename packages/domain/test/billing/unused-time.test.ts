@@ -41,6 +41,13 @@ test('a refund is shared by all that its invoice charged', () => {
   expect(withheldCredit([bought], 0, [line(-60)])).toBe(30);
 });
 
+test('a change charges again the part of its credit that an earlier change has given back', () => {
+  const bought = invoice([line(100)]);
+  const earlier = invoice([line(-60), line(10, 'price_other')]);
+  expect(withheldCredit([bought, earlier], 0, [line(-40)])).toBe(0);
+  expect(withheldCredit([bought, earlier], 0, [line(-100)])).toBe(60);
+});
+
 test('after a refund of the difference, the payment of the earlier plan stays as credit', () => {
   const first = invoice([line(50, 'price_essentials')]);
   const upgrade = invoice([line(-50, 'price_essentials'), line(100)], { returned: 50 });
