@@ -14,7 +14,8 @@ export interface NearTest {
 
 /**
  * @param path - of the file, from the root of the repository.
- * @returns of a package first the test of the same name, then the nearest.
+ * @returns of a package first the test of the same name and the ones whose names begin with it (`rule-limits.test.ts`
+ *   of `rule.ts`), then the nearest.
  */
 export function nearestTests(graph: readonly ImportingFile[], path: string): NearTest[] {
   const importers = new Map<string, string[]>();
@@ -25,8 +26,9 @@ export function nearestTests(graph: readonly ImportingFile[], path: string): Nea
   for (const [current, distance] of distances)
     for (const importer of importers.get(current) ?? [])
       if (!distances.has(importer)) distances.set(importer, distance + 1);
+  const name = basename(path).replace(/\.tsx?$/, '');
   const rank = (test: string): number =>
-    basename(test) === basename(path).replace(/\.tsx?$/, '.test.ts') ? 0 : 1;
+    [`${name}.`, `${name}-`].some((start) => basename(test).startsWith(start)) ? 0 : 1;
   const tests = [...distances]
     .map(([test, distance]) => ({ path: test, distance }))
     .filter((test) => test.path.endsWith('.test.ts'));

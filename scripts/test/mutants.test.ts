@@ -97,11 +97,15 @@ test('tests are found by imports, also through other files, the nearest first', 
     { path: 'packages/a/test/other.test.ts', imports: imports('packages/a/src/rule.ts') },
     { path: 'packages/a/test/helper.ts', imports: imports('packages/a/src/rule.ts') },
     { path: 'packages/a/test/rule.test.ts', imports: imports('packages/a/test/helper.ts') },
+    { path: 'packages/a/test/rule-limits.test.ts', imports: imports('packages/a/test/helper.ts') },
+    { path: 'packages/a/test/ruled.test.ts', imports: imports('packages/a/test/helper.ts') },
     { path: 'packages/a/test/none.test.ts', imports: [] },
   ];
   expect(nearestTests(graph, 'packages/a/src/rule.ts')).toEqual([
+    { path: 'packages/a/test/rule-limits.test.ts', distance: 2 },
     { path: 'packages/a/test/rule.test.ts', distance: 2 },
     { path: 'packages/a/test/other.test.ts', distance: 1 },
+    { path: 'packages/a/test/ruled.test.ts', distance: 2 },
     { path: 'packages/b/test/use.test.ts', distance: 2 },
   ]);
   // Of a file that no test of its own package reaches.
