@@ -80,6 +80,44 @@ test('the allowance of the month before and other pools do not lessen it', async
   expect(await available()).toEqual([7, 10, 10]);
 });
 
+test('the allowance of another account or kind neither lessens it nor is taken back with it', async () => {
+  const { rows } = await sql<{ accountId: number }>`
+    insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
+    database,
+  );
+  const own = account;
+  const others = [
+    { ...own, accountId: rows[0]!.accountId },
+    { ...own, kind: 'builder' },
+  ] as const;
+  // Their first grants are allowances, and the account's own first grant is bought.
+  for (const other of others)
+    await within((transaction) =>
+      giveAllowance(
+        transaction,
+        other,
+        { included: 10, endsAtMs: MONTH_END_MS, key: 'month' },
+        NOW_MS,
+      ),
+    );
+  await within((transaction) =>
+    grantCredits(
+      transaction,
+      own,
+      { pool: 'purchased', amount: 5, expiresAtMs: null, key: 'bought' },
+      NOW_MS,
+    ),
+  );
+  await give(30, 'month');
+  expect(await available()).toEqual([5, 30]);
+  await cap(20, 'run-1');
+  expect(await available()).toEqual([5, 20]);
+  for (const { accountId, kind } of others) {
+    const balances = await listBalances(database, accountId, [kind]);
+    expect(balances.get(kind)).toMatchObject([{ available: 10, expired: 0 }]);
+  }
+});
+
 // Spent credits stay spent, so more of the others has to go.
 test('a smaller plan takes back all beyond it, and spent credits count', async () => {
   await give(10, 'plan:a');
