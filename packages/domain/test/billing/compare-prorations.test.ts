@@ -59,6 +59,10 @@ describe('unused time', () => {
       'an earlier price of the same time, which was given back for this one',
       [invoice([line(80)]), invoice([line(-80), line(0)]), invoice([line(-1)])],
     ],
+    [
+      'the rest of an earlier price, after a coupon left nothing of the latest',
+      [invoice([line(80)]), invoice([line(-50), line(0)]), invoice([line(-30)])],
+    ],
   ])('is not given back for %s', (_, invoices) => {
     expect(compareProrations(invoices)).toHaveLength(1);
   });
@@ -69,6 +73,12 @@ describe('unused time', () => {
       expect(
         compareProrations([invoice([line(80)]), invoice(lines), invoice([line(-160)])]),
       ).toEqual([]);
+  });
+
+  test('is not paid by a charge on the invoice that gives it back, in any order of its lines', () => {
+    const lines = [line(160), line(-81)];
+    for (const ordered of [lines, lines.toReversed()])
+      expect(compareProrations([invoice([line(80)]), invoice(ordered)])).toHaveLength(1);
   });
 
   test('is not given back for a refunded amount, before or after the credit', () => {

@@ -54,6 +54,23 @@ test('after a refund of the difference, the payment of the earlier plan stays as
   expect(withheldCredit([first, upgrade], 0, [line(-100)])).toBe(50);
 });
 
+test('the excess is the part of a credit beyond the payment, to the last cent', () => {
+  const bought = invoice([line(80)]);
+  const given = [{ invoiceId: 'in_1', priceId: 'price_premium', given: 100, paid: 80 }];
+  expect(excessCredit([bought, invoice([line(-100)])])).toEqual({ amount: 20, credits: given });
+  expect(excessCredit([bought, invoice([line(-80)]), invoice([line(-1)])]).amount).toBe(1);
+  expect(excessCredit([bought, invoice([line(-79)]), invoice([line(-1)])]).amount).toBe(0);
+  expect(excessCredit([invoice([line(-1)])]).amount).toBe(1);
+  const unpaid = invoice([line(80)], { status: 'open' });
+  expect(excessCredit([unpaid, invoice([line(-1)])]).amount).toBe(1);
+});
+
+test('each credit that was too high is named, the oldest first', () => {
+  const given = (invoiceId: string) => invoice([line(-10)], { invoiceId });
+  const { credits } = excessCredit([given('in_2'), given('in_3'), given('in_4')]);
+  expect(credits.map(({ invoiceId }) => invoiceId)).toEqual(['in_2', 'in_3', 'in_4']);
+});
+
 test('a refund of time that was already given back is withheld by the next change, unless it was taken back', () => {
   const first = invoice([line(50, 'price_essentials')], { returned: 50 });
   const upgrade = invoice([line(-50, 'price_essentials'), line(100)]);
