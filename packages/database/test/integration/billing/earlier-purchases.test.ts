@@ -124,6 +124,12 @@ describe('plans', () => {
     await buyPlan('of a stranger', { owner: stranger, atMs: NOW_MS + 5 });
     await buy('addons', { plan: { id: 'none' } }, { atMs: NOW_MS + 6 });
     expect(await findPaidPlan(database, accountId)).toMatchObject({ id: 'paid' });
+    // As `findLatestCheckout` decides between two that are as new.
+    await buyPlan('last', { atMs: NOW_MS + 10 });
+    const runId = await buyPlan('very last', { atMs: NOW_MS + 10 });
+    const isLater = (await findLatestCheckout(database, accountId)) === runId;
+    const id = isLater ? 'very last' : 'last';
+    expect(await findPaidPlan(database, accountId)).toMatchObject({ id });
   });
 });
 
