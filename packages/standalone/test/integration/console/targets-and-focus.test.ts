@@ -1,4 +1,4 @@
-/** Targets and focus of each screen, of the live tail, and of the portal. */
+/** Targets and focus of each screen, with the tail and the portal. */
 import type { JSHandle, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { problemsOf } from './accessibility.ts';
