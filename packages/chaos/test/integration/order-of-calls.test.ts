@@ -2,8 +2,8 @@
  * Calls take effect in the order in which they were acknowledged.
  *
  * They may use any names. The tests are single cases that went wrong before, many times each, and random sequences
- * against the reference model. `npm run chaos -- --oracle order` runs more of them, also with workers and brokers
- * killed.
+ * against the reference model. `npm run chaos -- --oracle order` runs more sequences, also with workers and brokers
+ * killed. `ORDER_CASE_RUNS=100` runs each case so often.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFleet, type Fleet } from '../../src/loss/fleet-under-test.ts';
@@ -132,9 +132,11 @@ const CASES: readonly (readonly [what: string, calls: readonly PlannedCall[]])[]
 
 /** On Postgres fewer: a call costs the broker there five times as much. */
 const COUNTS = {
-  redis: { runs: 100, sequences: 170 },
-  postgres: { runs: 10, sequences: 30 },
+  redis: { runs: 40, sequences: 60 },
+  postgres: { runs: 6, sequences: 15 },
 } as const;
+const GIVEN_RUNS = process.env['ORDER_CASE_RUNS'];
+const runsOf = (broker: keyof typeof COUNTS): number => Number(GIVEN_RUNS ?? COUNTS[broker].runs);
 
 /** Seeds of the cases, beyond the seeds of random sequences. */
 const FIRST_CASE = 1_000_000;
@@ -145,7 +147,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 1_500_000 }, (
   // All side by side: the fleet is busy from the first call to the last.
   beforeAll(async () => {
     fleet = await startFleet(broker, orderFleetOf(false));
-    const { runs, sequences } = COUNTS[broker];
+    const { sequences } = COUNTS[broker];
+    const runs = runsOf(broker);
     judged = await runSequences(fleet, [
       ...CASES.flatMap(([, calls], index) =>
         Array.from({ length: runs }, (_, run) => ({ seed: FIRST_CASE + index, run, calls })),
@@ -168,7 +171,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', { timeout: 1_500_000 }, (
     '%s, each many times',
     (_, seed) => {
       const found = judged.filter((each) => each.seed === seed);
-      expect(found).toHaveLength(COUNTS[broker].runs);
+      expect(found).toHaveLength(runsOf(broker));
       expect(differencesOf(found)).toEqual([]);
     },
   );
