@@ -9,7 +9,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const MORE_RULES = { 'target-size': { enabled: true } };
 
 /** The rules whose result depends on colours. */
-const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+export const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
 /**
  * By the DevTools protocol, as the page's own policy lets in no script of others.
