@@ -5,7 +5,7 @@
  * if it has no id for a parameter.
  */
 import { PART_PATHS, PORTAL_PATHS, SCREEN_PATHS } from '@sluice/api/console/console-files';
-import type { Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
   type AccountRecords,
@@ -50,14 +50,7 @@ let second: AccountRecords & { close(): void };
 beforeAll(async () => {
   // The addresses are opened faster than a person opens them.
   world = await startConsole({ API_RATE_LIMIT_PER_MINUTE: '10000' });
-  second = await makeRecords(world, SECOND);
-  for (let count = 0; count < EARLIER_CHANGES; count++)
-    await world.call(
-      'PUT',
-      `/v1/accounts/${FIRST.accountId}`,
-      { account: { website: `https://${count}.${FIRST.marker}.example` } },
-      FIRST.token,
-    );
+  [second] = await Promise.all([makeRecords(world, SECOND), changeFirst()]);
   first = await makeRecords(world, FIRST);
 });
 afterAll(async () => {
@@ -65,6 +58,16 @@ afterAll(async () => {
   second.close();
   await world.close();
 });
+
+async function changeFirst(): Promise<void> {
+  for (let count = 0; count < EARLIER_CHANGES; count++)
+    await world.call(
+      'PUT',
+      `/v1/accounts/${FIRST.accountId}`,
+      { account: { website: `https://${count}.${FIRST.marker}.example` } },
+      FIRST.token,
+    );
+}
 
 function pathOf(pattern: string, ids: IdsOfRoutes): string {
   const params = { ...OF_ALL, ...ids }[pattern] ?? {};
@@ -106,11 +109,32 @@ async function openAddress(page: Page, path: string): Promise<string> {
   return page.content();
 }
 
-/** The calls of a page, and the answers. */
-function watchCalls(page: Page) {
+/** Pages of a session side by side: at each address a page waits until half a second had no call. */
+const PAGES = 2;
+
+/** @param see - called with the page at each address. */
+async function openEach(
+  { context }: Session,
+  addresses: readonly Address[],
+  see: (shown: { readonly html: string; readonly main: string }, address: Address) => void,
+): Promise<void> {
+  const waiting = addresses.values();
+  const openWaiting = async (): Promise<void> => {
+    const page = await context.newPage();
+    for (const address of waiting) {
+      const html = await openAddress(page, address.path);
+      see({ html, main: await page.locator('main').innerText() }, address);
+    }
+    await page.close();
+  };
+  await Promise.all(Array.from({ length: PAGES }, openWaiting));
+}
+
+/** The calls of all pages of a session, and the answers. */
+function watchCalls(context: BrowserContext) {
   const paths = new Set<string>();
   const answers: Promise<string>[] = [];
-  page.on('response', (response) => {
+  context.on('response', (response) => {
     const request = response.request();
     const { pathname, search } = new URL(response.url());
     if (request.resourceType() !== 'fetch') return;
@@ -149,37 +173,49 @@ const callInSession = (
   );
 
 const namesFirst = (text: string): boolean => text.includes(FIRST.marker);
-const adminOf = ({ accountId }: AccountUnderTest) => world.userPage('account_admin', accountId);
+
+/** Of an administrator, with a page that is open. */
+interface Session {
+  readonly page: Page;
+  readonly context: BrowserContext;
+}
+
+async function sessionOf({ accountId }: AccountUnderTest): Promise<Session> {
+  const { page } = await world.userPage('account_admin', accountId);
+  return { page, context: page.context() };
+}
 
 test('a user of another account sees no record of an account by any address, and the user of the account sees each', async () => {
-  const { page: own } = await adminOf(FIRST);
-  const { page: other } = await adminOf(SECOND);
-  const ofOwn = watchCalls(own);
-  const ofOther = watchCalls(other);
+  const [own, other] = await Promise.all([sessionOf(FIRST), sessionOf(SECOND)]);
+  const ofOwn = watchCalls(own.context);
+  const ofOther = watchCalls(other.context);
   const addresses = addressesOf(first);
 
   // The marker is on each of these screens, so its absence is a proof.
   const unseen: string[] = [];
-  for (const { pattern, path } of addresses) {
-    const shown = await openAddress(own, path);
-    if (!namesFirst(shown) && !WITHOUT_RECORDS.has(pattern)) unseen.push(path);
-  }
-  expect(unseen).toEqual([]);
-
   const seen: string[] = [];
   const found: string[] = [];
-  for (const { pattern, path } of addresses) {
-    const named = `${path}${path.includes('?') ? '&' : '?'}workspace=${FIRST.accountId}`;
-    for (const address of [path, named]) {
-      if (namesFirst(await openAddress(other, address))) seen.push(address);
+  const seeOwn = openEach(own, addresses, ({ html }, { pattern, path }) => {
+    if (!namesFirst(html) && !WITHOUT_RECORDS.has(pattern)) unseen.push(path);
+  });
+  // The frame of all screens reads the workspace, so one address of each screen is opened with it.
+  const named = addresses
+    .filter(({ path }) => !path.includes('?'))
+    .map(({ pattern, path }) => ({ pattern, path: `${path}?workspace=${FIRST.accountId}` }));
+  const seeOther = openEach(
+    other,
+    [...addresses, ...named],
+    ({ html, main }, { pattern, path }) => {
+      if (namesFirst(html)) seen.push(path);
       const isOfRecord = pattern.includes(':') && !WITHOUT_RECORDS.has(pattern);
-      const text = await other.locator('main').innerText();
-      if (isOfRecord && !NOT_FOUND.test(text)) found.push(`${address}: ${text}`);
-    }
-  }
+      if (isOfRecord && !NOT_FOUND.test(main)) found.push(`${path}: ${main}`);
+    },
+  );
+  await Promise.all([seeOwn, seeOther]);
+  expect(unseen).toEqual([]);
   for (const pattern of PORTAL_PATHS) {
     const ids = { ...first.portal, webhook_id: first.webhookId, name: 'type.a' };
-    const shown = await openAddress(other, pathOf(pattern, { [pattern]: ids }));
+    const shown = await openAddress(other.page, pathOf(pattern, { [pattern]: ids }));
     if (namesFirst(shown)) seen.push(pattern);
   }
   const answers = await ofOther.answers();
@@ -194,35 +230,42 @@ test('a user of another account sees no record of an account by any address, and
   const paths = [...ofOwn.paths];
   expect(paths.filter((path) => path.includes(`/accounts/${FIRST.accountId}/`))).not.toEqual([]);
   for (const workspaceId of [SECOND.accountId, FIRST.accountId]) {
-    const called = await callInSession(other, paths, workspaceId);
+    const called = await callInSession(other.page, paths, workspaceId);
     expect(called.filter(({ text }) => namesFirst(text))).toEqual([]);
     expect(called.filter(({ status }) => status === TOO_MANY || status >= 500)).toEqual([]);
     if (workspaceId === SECOND.accountId) continue;
     const admitted = called.filter(({ status, path }) => status < 400 && path.startsWith('/v1/'));
     expect(admitted.map(({ path }) => path)).toEqual([]);
   }
-  await own.context().close();
-  await other.context().close();
+  await own.context.close();
+  await other.context.close();
 });
 
 test('of ids that both accounts have, each user sees the own record', async () => {
-  for (const [account, another, records] of [
-    [FIRST, SECOND, first],
-    [SECOND, FIRST, second],
-  ] as const) {
-    const { page } = await adminOf(account);
-    for (const pattern of Object.keys(records.sharedIds)) {
-      const path = pathOf(pattern, records.sharedIds);
-      const shown = await openAddress(page, path);
-      expect([path, shown.includes(account.marker)]).toEqual([path, true]);
-      expect([path, shown.includes(another.marker)]).toEqual([path, false]);
-    }
-    await page.context().close();
-  }
+  const see = async (
+    account: AccountUnderTest,
+    another: AccountUnderTest,
+    { sharedIds }: AccountRecords,
+  ): Promise<void> => {
+    const session = await sessionOf(account);
+    const addresses = Object.keys(sharedIds).map((pattern) => ({
+      pattern,
+      path: pathOf(pattern, sharedIds),
+    }));
+    const found: Record<string, { own: boolean; foreign: boolean }> = {};
+    await openEach(session, addresses, ({ html }, { path }) => {
+      found[path] = { own: html.includes(account.marker), foreign: html.includes(another.marker) };
+    });
+    expect(found).toEqual(
+      Object.fromEntries(addresses.map(({ path }) => [path, { own: true, foreign: false }])),
+    );
+    await session.context.close();
+  };
+  await Promise.all([see(FIRST, SECOND, first), see(SECOND, FIRST, second)]);
 });
 
 test('the live tail has lines of the own workspace alone', async () => {
-  const { page } = await adminOf(SECOND);
+  const { page, context } = await sessionOf(SECOND);
   await page.goto(`${world.url}/live`);
   const own = page.getByText(`Tail ${SECOND.marker}`);
   const send = async ({ marker, writeKey, suffix }: AccountUnderTest): Promise<void> => {
@@ -234,5 +277,5 @@ test('the live tail has lines of the own workspace alone', async () => {
     await send(SECOND);
   });
   expect(namesFirst(await page.content())).toBe(false);
-  await page.context().close();
+  await context.close();
 });
