@@ -1,8 +1,11 @@
-/** Two of the runbooks, as an operator goes through them; `npm run runbooks` executes all ten. */
+/**
+ * Two of the runbooks, as an operator goes through them; `npm run runbooks` executes all ten. Each has a world of its own
+ * and waits most of its time for processes, so the two run side by side.
+ */
 import { expect, test } from 'vitest';
 import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 
-test(
+test.concurrent(
   'redis-lost: the commands of the page work and show the described output',
   {
     timeout: 600_000,
@@ -13,7 +16,7 @@ test(
   },
 );
 
-test(
+test.concurrent(
   'upgrade-or-restart: each line of the page works, with `npm run roll`, and no call of intake or the API is refused',
   {
     timeout: 600_000,
