@@ -9,21 +9,20 @@ import { describeFault, runSeed } from '../../src/loss/run-seed.ts';
 const LENGTH_MS = 800;
 
 export interface SeedsOptions {
-  readonly firstSeed?: number;
-  readonly seedCount: number;
+  readonly seeds: readonly number[];
   /** To an endpoint that refuses and hangs up at times. */
   readonly delivers?: boolean;
 }
 
 export async function expectNoLoss(
   broker: Broker,
-  { firstSeed = 1, seedCount, delivers = false }: SeedsOptions,
+  { seeds, delivers = false }: SeedsOptions,
 ): Promise<void> {
-  const receiver = delivers ? await startDeliveryReceiver(seededRandom(firstSeed)) : undefined;
+  const receiver = delivers ? await startDeliveryReceiver(seededRandom(seeds[0] ?? 0)) : undefined;
   const shape = { ...SMALL_FLEET, ...(receiver && { deliversTo: receiver.url }) };
   const fleet = await startFleet(broker, shape);
   try {
-    for (let seed = firstSeed; seed < firstSeed + seedCount; seed++) {
+    for (const seed of seeds) {
       const { problems, faults } = await runSeed(fleet, seed, LENGTH_MS, 'mixed', receiver);
       expect(problems, `seed ${seed}: ${faults.map(describeFault).join('; ')}`).toEqual([]);
     }

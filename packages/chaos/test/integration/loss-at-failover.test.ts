@@ -11,5 +11,5 @@ import { expectNoLoss } from './expect-no-loss.ts';
 test(
   'on a Redis Cluster with failover an acknowledged call is stored once and in order, and processing recovers by itself',
   { timeout: 400_000 },
-  () => expectNoLoss('cluster', { seedCount: 1, delivers: true }),
+  () => expectNoLoss('cluster', { seeds: [1], delivers: true }),
 );
