@@ -289,7 +289,9 @@ test('neither the key, the answer nor the outcome can be read in the database', 
 describe('the header', () => {
   test.each([[''], [' '], ['a b'], ['x'.repeat(256)], ['é']])('%j is 400', async (key) => {
     const { errors } = expectProblem(await create(key), 400, 'invalid_request');
-    expect(errors[0]?.field).toBe('Idempotency-Key');
+    expect(errors).toMatchObject([
+      { field: 'Idempotency-Key', source: { parameter: 'Idempotency-Key' } },
+    ]);
   });
 
   test('is ignored on a GET', async () => {
