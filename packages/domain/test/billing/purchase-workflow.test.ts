@@ -9,6 +9,7 @@ import {
 } from '../../src/billing/purchase-workflow.ts';
 import {
   idempotencyKey,
+  INTENT_REPLAY_MS_MAX,
   nextMove,
   retryDelayMs,
   type StepRecord,
@@ -38,6 +39,34 @@ describe('the start of a purchase in its lane', () => {
     expect(laneOf('credits', 'invoiced')).toBe(laneOf('inbox_previews', 'invoiced'));
   });
 
+  test.each([
+    ['addons', 'card', 'addons'],
+    ['addons', 'invoiced', 'addons'],
+    ['checkout', 'card', 'checkout'],
+    ['checkout', 'invoiced', 'checkout'],
+    ['credits', 'card', 'card'],
+    ['inbox_previews', 'card', 'card'],
+    ['credits', 'invoiced', 'invoiced'],
+    ['inbox_previews', 'invoiced', 'invoiced'],
+  ] as const)('of %s by %s is in the lane %s', (kind, rail, lane) => {
+    expect(laneOf(kind, rail)).toBe(lane);
+  });
+
+  test('of another kind, content or member is another purchase, and the order of members has no meaning', () => {
+    const content = { type: 'llm', quantity: 100, skus: ['a'] };
+    const same = fingerprintOf('credits', content);
+    expect(fingerprintOf('credits', { skus: ['a'], quantity: 100, type: 'llm' })).toBe(same);
+    const others = [
+      fingerprintOf('inbox_previews', content),
+      fingerprintOf('credits', { ...content, type: 'builder' }),
+      fingerprintOf('credits', { ...content, quantity: 200 }),
+      fingerprintOf('credits', { ...content, skus: ['b'] }),
+      fingerprintOf('credits', { ...content, skus: ['a', 'b'] }),
+      fingerprintOf('credits', { kind: 'llm', quantity: 100, skus: ['a'] }),
+    ];
+    expect(new Set([same, ...others]).size).toBe(others.length + 1);
+  });
+
   test('a checkout answers only a request for its plan, quantity and amount, and for its coupon if one is named', () => {
     const charged = { amount: 100, currency: 'usd' };
     const bought = { planId: 'p', couponCode: null, quantity: 1, charged };
@@ -46,6 +75,9 @@ describe('the start of a purchase in its lane', () => {
     expect(judgeCheckout(bought, { planId: 'p', couponCode: null, quantity: 1 })).toBe('success');
     expect(judgeCheckout(bought, { planId: 'p', couponCode: null, quantity: 2 })).toBe('conflict');
     expect(judgeCheckout(bought, { planId: 'p', couponCode: 'C' })).toBe('conflict');
+    const reduced = { ...bought, couponCode: 'C' };
+    expect(judgeCheckout(reduced, { planId: 'p', couponCode: 'C' })).toBe('success');
+    expect(judgeCheckout(reduced, { planId: 'p', couponCode: 'D' })).toBe('conflict');
     expect(judgeCheckout({ ...bought, couponCode: 'C' }, { planId: 'p', couponCode: null })).toBe(
       'success',
     );
@@ -98,6 +130,59 @@ describe('the steps of a purchase workflow', () => {
     }
     return { next: nextMove(workflow, steps), steps };
   }
+
+  test.each([
+    ['credits', 'invoiced', 'customer invoice line finalize pay'],
+    ['inbox_previews', 'card', 'customer invoice line finalize'],
+    ['addons', 'card', 'customer inspect apply'],
+    ['checkout', 'invoiced', 'customer subscribe'],
+  ] as const)('of %s by %s have their order: %s', (kind, rail, order) => {
+    const steps: StepRecord[] = [];
+    for (;;) {
+      const next = nextMove({ kind, rail, isExpired: false }, steps);
+      if (next.move !== 'do') break;
+      steps.push({ step: next.step, attempt: next.attempt, state: 'done' });
+    }
+    expect(steps.map(({ step }) => step).join(' ')).toBe(order);
+    expect(nextMove({ kind, rail, isExpired: false }, steps).move).toBe(
+      kind === 'addons' || kind === 'checkout' ? 'finish' : 'wait-for-payment',
+    );
+  });
+
+  test.each([
+    ['credits', 'invoiced', 'invoice', 'declined', 'declined'],
+    ['credits', 'invoiced', 'invoice', 'refused', 'failed'],
+    ['addons', 'card', 'apply', 'declined', 'declined'],
+    ['checkout', 'card', 'subscribe', 'declined', 'failed'],
+    ['checkout', 'card', 'subscribe', 'refused', 'failed'],
+  ] as const)('of %s by %s whose %s is %s end as %s', (kind, rail, step, state, status) => {
+    const done = ['customer', 'inspect'] as const;
+    const steps: StepRecord[] = done.map((each) => ({ step: each, attempt: 1, state: 'done' }));
+    steps.push({ step, attempt: 1, state });
+    expect(nextMove({ kind, rail, isExpired: false }, steps)).toEqual({ move: 'finish', status });
+  });
+
+  test('an attempt without a known outcome has the same key again, and the next attempt another', () => {
+    const at = (state: StepState, attempt = 1): StepRecord => ({ step: 'pay', attempt, state });
+    const before = (['customer', 'invoice', 'line', 'finalize'] as const).map(
+      (step): StepRecord => ({ step, attempt: 1, state: 'done' }),
+    );
+    const workflow = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
+    const next = (...records: StepRecord[]) => nextMove(workflow, [...before, ...records]);
+    expect(next(at('intent'))).toEqual({ move: 'do', step: 'pay', attempt: 1 });
+    expect(next(at('absent'))).toEqual({ move: 'do', step: 'pay', attempt: 2 });
+    // In any order of the records the latest attempt counts.
+    expect(next(at('intent', 2), at('absent'))).toEqual({ move: 'do', step: 'pay', attempt: 2 });
+    expect(next(at('absent'), at('intent', 2))).toEqual({ move: 'do', step: 'pay', attempt: 2 });
+    expect(next(at('absent'), at('done', 2))).toEqual({ move: 'wait-for-payment' });
+    expect(idempotencyKey('run_1', 'pay', 2)).toBe('run_1:pay:2');
+  });
+
+  test('an intent is not called again once the payment provider may have forgotten its key', () => {
+    const forgottenMs = 24 * 3_600_000;
+    expect(INTENT_REPLAY_MS_MAX).toBeLessThan(forgottenMs);
+    expect(INTENT_REPLAY_MS_MAX).toBeGreaterThan(forgottenMs / 2);
+  });
 
   test('each attempt is called again only while its outcome is unknown', () => {
     fc.assert(
@@ -180,6 +265,9 @@ describe('the steps of a purchase workflow', () => {
   test('waits grow and end at an hour', () => {
     const delays = Array.from({ length: 20 }, (_, count) => retryDelayMs(count));
     expect(delays).toEqual(delays.toSorted((one, other) => one - other));
+    expect(delays.slice(0, 4)).toEqual([200, 1_000, 3_000, 10_000]);
+    expect(delays.at(9)).toBeLessThan(3_600_000);
+    expect(delays.at(10)).toBe(3_600_000);
     expect(delays.at(-1)).toBe(3_600_000);
   });
 });
