@@ -11,19 +11,15 @@
 
 import { isSameMoney, type Money } from '../values/money.ts';
 
-const PURCHASE_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
-export type PurchaseStatus = (typeof PURCHASE_STATUSES)[number];
+export type PurchaseStatus = 'pending' | 'success' | 'declined' | 'refused' | 'failed';
 export type PurchaseEnding = Exclude<PurchaseStatus, 'pending'>;
 
-const PURCHASE_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
-export type PurchaseKind = (typeof PURCHASE_KINDS)[number];
+export type PurchaseKind = 'addons' | 'credits' | 'inbox_previews' | 'checkout';
 
-const PAYMENT_METHOD_TYPES = ['card', 'invoiced'] as const;
 /** The arrangement with the payment provider by which an account pays. */
-export type PaymentMethodType = (typeof PAYMENT_METHOD_TYPES)[number];
+export type PaymentMethodType = 'card' | 'invoiced';
 
-const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
-export type PurchaseLane = (typeof LANES)[number];
+export type PurchaseLane = 'invoiced' | 'addons' | 'checkout' | 'card';
 
 /** The lane of a purchase. `card` is the one without exclusion. */
 export function laneOf(kind: PurchaseKind, rail: PaymentMethodType): PurchaseLane {

@@ -12,21 +12,18 @@
  */
 import type { PaymentMethodType, PurchaseEnding, PurchaseKind } from './purchase-workflow.ts';
 
-const STEP_NAMES = [
-  'customer',
-  'invoice',
-  'line',
-  'finalize',
-  'pay',
-  'void',
-  'inspect',
-  'apply',
-  'subscribe',
-] as const;
-export type StepName = (typeof STEP_NAMES)[number];
+export type StepName =
+  | 'customer'
+  | 'invoice'
+  | 'line'
+  | 'finalize'
+  | 'pay'
+  | 'void'
+  | 'inspect'
+  | 'apply'
+  | 'subscribe';
 
-const STEP_STATES = ['intent', 'done', 'declined', 'refused', 'absent'] as const;
-export type StepState = (typeof STEP_STATES)[number];
+export type StepState = 'intent' | 'done' | 'declined' | 'refused' | 'absent';
 
 export interface StepRecord {
   readonly step: StepName;
