@@ -144,10 +144,39 @@ describe('the steps of a purchase workflow', () => {
       steps.push({ step: next.step, attempt: next.attempt, state: 'done' });
     }
     expect(steps.map(({ step }) => step).join(' ')).toBe(order);
-    expect(nextMove({ kind, rail, isExpired: false }, steps).move).toBe(
-      kind === 'addons' || kind === 'checkout' ? 'finish' : 'wait-for-payment',
+    expect(nextMove({ kind, rail, isExpired: false }, steps)).toEqual(
+      kind === 'addons' || kind === 'checkout'
+        ? { move: 'finish', status: 'success' }
+        : { move: 'wait-for-payment' },
     );
   });
+
+  test.each([
+    ['invoiced', 'pay', 'declined', 'declined'],
+    ['invoiced', 'pay', 'refused', 'failed'],
+    ['invoiced', 'line', 'refused', 'failed'],
+    ['card', 'finalize', 'done', 'failed'],
+  ] as const)(
+    'by %s whose %s is %s make the invoice void, and then end as %s',
+    (rail, last, state, status) => {
+      const workflow = { kind: 'credits', rail, isExpired: true } as const;
+      const order = ['customer', 'invoice', 'line', 'finalize', 'pay'] as const;
+      const steps = order
+        .slice(0, order.indexOf(last) + 1)
+        .map((step) => ({ step, attempt: 1, state: step === last ? state : ('done' as const) }));
+      const voided = (made: StepState, attempt: number): StepRecord => ({
+        step: 'void',
+        attempt,
+        state: made,
+      });
+      const next = (...records: StepRecord[]) => nextMove(workflow, [...steps, ...records]);
+      expect(next()).toEqual({ move: 'do', step: 'void', attempt: 1 });
+      expect(next(voided('intent', 1))).toEqual({ move: 'do', step: 'void', attempt: 1 });
+      expect(next(voided('absent', 1))).toEqual({ move: 'do', step: 'void', attempt: 2 });
+      const all = [voided('absent', 1), voided('done', 2)];
+      expect(next(...all)).toEqual({ move: 'finish', status });
+    },
+  );
 
   test.each([
     ['credits', 'invoiced', 'invoice', 'declined', 'declined'],
@@ -244,6 +273,10 @@ describe('the steps of a purchase workflow', () => {
     const workflow = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
     const pay = (state: StepState) => [...done, { step: 'pay' as const, attempt: 1, state }];
     expect(nextMove(workflow, pay('done'))).toEqual({ move: 'wait-for-payment' });
+    // A bank has its own time.
+    expect(nextMove({ ...workflow, isExpired: true }, pay('done'))).toEqual({
+      move: 'wait-for-payment',
+    });
     expect(nextMove(workflow, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
   });
 
@@ -260,6 +293,14 @@ describe('the steps of a purchase workflow', () => {
     expect(nextMove(workflow, absent(8))).toEqual({ move: 'park', step: 'customer' });
     expect(nextMove(workflow, absent(8, 8))).toEqual({ move: 'do', step: 'customer', attempt: 9 });
     expect(nextMove(workflow, absent(16, 8))).toEqual({ move: 'park', step: 'customer' });
+    // The attempts at the step before are its own.
+    const done: StepRecord = { step: 'customer', attempt: 8, state: 'done' };
+    const invoice: StepRecord = { step: 'invoice', attempt: 1, state: 'absent' };
+    expect(nextMove(workflow, [...absent(7), done, invoice])).toEqual({
+      move: 'do',
+      step: 'invoice',
+      attempt: 2,
+    });
   });
 
   test('waits grow and end at an hour', () => {
