@@ -27,17 +27,20 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
   afterAll(() => world.close());
 
+  /** A workspace of its own, in which some operations are applied. */
+  async function workspaceAfter(...operations: readonly Operation[]): Promise<number> {
+    const environmentId = world.newEnvironment();
+    await world.process(inEnvironment(environmentId, ...operations));
+    return environmentId;
+  }
+
   // The click names the message alone, and the later call names no message: the person stayed unsubscribed.
   test('a person who subscribes again after a click on the link of a message stays subscribed', async () => {
-    const environmentId = world.newEnvironment();
     const recipient = 'a@x.y';
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: recipient }),
-        identify('id:b'),
-        metric('m', 'delivered', { recipient }),
-      ),
+    const environmentId = await workspaceAfter(
+      identify('id:a', { email: recipient }),
+      identify('id:b'),
+      metric('m', 'delivered', { recipient }),
     );
     const [click, again, other] = (await world.add([
       inEnvironment(environmentId, unsubscribeDelivery('m')),
@@ -58,14 +61,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 
   test('a later call by svc_id waits for a click, also if the person has no identifier left', async () => {
-    const environmentId = world.newEnvironment();
     const recipient = 'a@x.y';
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: recipient }),
-        metric('m', 'delivered', { recipient }),
-      ),
+    const environmentId = await workspaceAfter(
+      identify('id:a', { email: recipient }),
+      metric('m', 'delivered', { recipient }),
     );
     const [person] = await world.rowsOf('people', environmentId, 'person_id');
     const who = `svc_id:${svcId(Number(person?.['person_id']))}`;
@@ -89,14 +88,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   ])(
     'a message whose person is %s after a report with another address stays theirs',
     async (_, end) => {
-      const environmentId = world.newEnvironment();
-      await world.process(
-        inEnvironment(
-          environmentId,
-          identify('id:a', { email: 'a@x.y' }),
-          identify('id:b', { email: 'b@x.y' }),
-          metric('m', 'delivered', { recipient: 'a@x.y' }),
-        ),
+      const environmentId = await workspaceAfter(
+        identify('id:a', { email: 'a@x.y' }),
+        identify('id:b', { email: 'b@x.y' }),
+        metric('m', 'delivered', { recipient: 'a@x.y' }),
       );
       const [report, ended, click] = (await world.add([
         inEnvironment(environmentId, metric('m', 'opened', { recipient: 'b@x.y' })),
@@ -114,14 +109,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   );
 
   test('a report without an address is about the person who was merged after it', async () => {
-    const environmentId = world.newEnvironment();
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: 'a@x.y' }),
-        identify('id:p'),
-        metric('m', 'delivered', { recipient: 'a@x.y' }),
-      ),
+    const environmentId = await workspaceAfter(
+      identify('id:a', { email: 'a@x.y' }),
+      identify('id:p'),
+      metric('m', 'delivered', { recipient: 'a@x.y' }),
     );
     const [report, merged] = (await world.add([
       inEnvironment(environmentId, metric('m', 'opened')),
@@ -137,14 +128,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 
   test('a deletion does not wait for reports on messages of others', async () => {
-    const environmentId = world.newEnvironment();
-    await world.process(
-      inEnvironment(
-        environmentId,
-        identify('id:a', { email: 'a@x.y' }),
-        identify('id:b', { email: 'b@x.y' }),
-        metric('m', 'delivered', { recipient: 'b@x.y' }),
-      ),
+    const environmentId = await workspaceAfter(
+      identify('id:a', { email: 'a@x.y' }),
+      identify('id:b', { email: 'b@x.y' }),
+      metric('m', 'delivered', { recipient: 'b@x.y' }),
     );
     const [, ended] = (await world.add([
       inEnvironment(environmentId, metric('m', 'opened')),
