@@ -17,6 +17,7 @@ import { parseArgs } from 'node:util';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { cpuSecondsOf, startChildServer } from './child-server.ts';
+import type { DispatchReport } from './deliver-dispatch-loop.ts';
 import {
   endpointOf,
   hasUnfinished,
@@ -92,17 +93,13 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
 
     const dispatchRound = async (): Promise<Round> => {
       const before = await receivedCount();
-      const cpuBefore = await cpuSecondsOf(dispatch.pid as number);
       dispatch.send('go');
-      const [report] = (await once(dispatch, 'message')) as [
-        { count: number; failures: number; seconds: number },
-      ];
+      const [report] = (await once(dispatch, 'message')) as [DispatchReport];
       if (report.failures > 0 || (await receivedCount()) - before !== report.count)
         throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
-      const cpu = (await cpuSecondsOf(dispatch.pid as number)) - cpuBefore;
       return {
         perSecond: report.count / report.seconds,
-        cpuUs: { dispatch: (cpu / report.count) * 1e6 },
+        cpuUs: { dispatch: (report.cpuSeconds / report.count) * 1e6 },
       };
     };
 
