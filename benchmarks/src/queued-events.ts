@@ -27,16 +27,18 @@ export const newId = createIdGenerator(Date.now);
 
 /** The event of the intake benchmark. */
 export function trackEvent(personId: string, data: JsonObject = EVENT_DATA): TrackEvent {
+  const nowMs = Date.now();
   return {
     type: 'event.track',
     kind: 'event',
     environmentId: ENVIRONMENT_ID,
-    receivedAtMs: Date.now(),
+    receivedAtMs: nowMs,
     person: { kind: 'id', value: personId },
     eventId: newId(),
     name: 'Order Placed',
     data,
-    occurredAtMs: Date.UTC(2026, 10, 20, 10),
+    // A fixed one becomes older than 72 hours, and then no webhook gets the event.
+    occurredAtMs: nowMs,
     source: 'pipelines.track',
   };
 }
