@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import type { ChildServer } from './child-server.ts';
 import { loadWithWrk, requireWrk } from './load.ts';
-import { countQueued } from './queued-events.ts';
+import { countQueued, emptyQueues } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -75,7 +75,7 @@ export async function benchBatch(arguments_: string[]): Promise<Report> {
     const parses: number[] = [];
     for (let round = 1; round <= rounds; round++) {
       for (const contender of CONTENDERS) {
-        await redis.flushall();
+        await emptyQueues(redis);
         const result = await runRound(
           intake,
           contender,
@@ -195,7 +195,7 @@ async function checkCorrectness(
   redis: Redis,
   contender: Contender,
 ): Promise<void> {
-  await redis.flushall();
+  await emptyQueues(redis);
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, turn) =>
       fetch(`${intake.url}${pathOf(contender)}`, {

@@ -17,6 +17,7 @@ import type { Bars } from './bars.ts';
 import type { ChildServer } from './child-server.ts';
 import { ATTACK_NAMES } from './hostile-sender.ts';
 import { trackLoad } from './intake-load.ts';
+import { emptyQueues } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld, type World } from './world.ts';
 
@@ -29,8 +30,6 @@ const SAMPLE_INTERVAL_MS = 50;
 const IDLE_UTILISATION = 0.05;
 const IDLE_WINDOW_MS = 500;
 const IDLE_WAIT_MS_MAX = 30_000;
-/** An intake reports itself to the broker within less. */
-const REPORT_MS = 3_000;
 /** Twice so much is no harm, however little it was before. */
 const HARMLESS_P99_MS = 12.5;
 
@@ -73,7 +72,8 @@ export async function benchHostile(arguments_: string[]): Promise<Report> {
         const beside = await measure(intake, seconds).finally(() => sender.stop());
         rounds.push({ without, beside });
         await untilIdle(intake);
-        await empty(world);
+        // Without workers the queues would grow until Redis is full.
+        await emptyQueues(world.redis);
       }
       await intake.stop();
       const middle = (at: (round: (typeof rounds)[number]) => number) => median(rounds.map(at));
@@ -99,15 +99,6 @@ export async function benchHostile(arguments_: string[]): Promise<Report> {
       versions: world.versions,
     };
   });
-}
-
-/**
- * Without workers the queues would grow until Redis is full. Not beside a measurement: a Redis without data does not know
- * the intake before its next report, and its calls go to the disk until then.
- */
-async function empty(world: World): Promise<void> {
-  await world.redis.flushall('ASYNC');
-  await new Promise((resolve) => setTimeout(resolve, REPORT_MS));
 }
 
 const startIntake = (world: World): Promise<ChildServer> =>

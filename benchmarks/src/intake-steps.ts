@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { INTAKE_ARGUMENTS, startChildServer, type ChildServer } from './child-server.ts';
 import { bodies, pinApart, trackLoad } from './intake-load.ts';
 import { loadWithWrk, requireWrk } from './load.ts';
+import { emptyQueues } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -63,7 +64,7 @@ export async function benchIntakeSteps(arguments_: string[]): Promise<Report> {
     // The first round warms up.
     for (let round = 0; round <= Number(values.rounds); round++) {
       for (const [name, server] of contenders) {
-        await redis.flushall();
+        await emptyQueues(redis);
         const cpuBefore = await server.cpuSeconds();
         const load = trackLoad(
           server.url,

@@ -24,7 +24,7 @@ import {
 import { calmestRounds, stolenShares } from './host-steal.ts';
 import { bodies, pinApart, trackLoad } from './intake-load.ts';
 import { loadWithAutocannon, loadWithWrk, requireWrk, type LoadResult } from './load.ts';
-import { countQueued } from './queued-events.ts';
+import { countQueued, emptyQueues } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -88,7 +88,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
       const results: Partial<Record<Contender, LoadResult>> = {};
       const cpu = { ours: 0, redis: 0 };
       for (const contender of round % 2 === 1 ? CONTENDERS : CONTENDERS.toReversed()) {
-        await redis.flushall();
+        await emptyQueues(redis);
         const before = [
           await servers.ours.cpuSeconds(),
           await cpuSecondsOf(redisServer.pid),
@@ -110,7 +110,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
       CONTENDERS.map((contender) => [contender, measured.map(({ result }) => result[contender])]),
     ) as Record<Contender, LoadResult[]>;
     for (const contender of CONTENDERS) {
-      await redis.flushall();
+      await emptyQueues(redis);
       const result = await loadWithAutocannon(loadOn(contender, durationSeconds));
       autocannon[contender] = result;
       console.log(describe('autocannon', contender, result));

@@ -12,7 +12,7 @@ import { putEventType } from '@sluice/database/webhooks/event-type-changes';
 import type { Redis } from 'ioredis';
 import type { ChildServer } from './child-server.ts';
 import { loadWithWrk, requireWrk } from './load.ts';
-import { countQueued } from './queued-events.ts';
+import { countQueued, emptyQueues } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -149,7 +149,7 @@ export async function benchPublish(arguments_: string[]): Promise<Report> {
     >;
     for (let round = 1; round <= Number(values.rounds); round++) {
       for (const name of NAMES) {
-        await world.redis.flushall();
+        await emptyQueues(world.redis);
         const rate = await runRound(intake, CONTENDERS[name], durationSeconds, connections);
         perCpuSecond[name].push(rate);
         const shown = Math.round(rate).toLocaleString('en');
@@ -216,7 +216,7 @@ async function checkCorrectness(
   redis: Redis,
   contender: Contender,
 ): Promise<void> {
-  await redis.flushall();
+  await emptyQueues(redis);
   const answers = await Promise.all(
     contender.bodies.map((body) =>
       fetch(`${intake.url}${contender.path}`, {

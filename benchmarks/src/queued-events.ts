@@ -139,3 +139,22 @@ export async function countQueued(redis: Redis, name: string): Promise<number> {
   }
   return count;
 }
+
+/** So many keys are looked at, and removed, by one command. */
+const KEYS_A_COMMAND = 5_000;
+/** The intakes that Redis knows, their leases, and whether new flushes may be added: `staged-on-redis.ts`. */
+const LEASES = /:(intakes|clear(:[^:]+)?)$/;
+
+/**
+ * Removes what is queued. `FLUSHALL` removes the intakes too, and until its next report, for up to ten seconds, an intake
+ * that Redis does not know writes its calls to the disk.
+ */
+export async function emptyQueues(redis: Redis): Promise<void> {
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'COUNT', KEYS_A_COMMAND);
+    const removed = keys.filter((key) => !LEASES.test(key));
+    if (removed.length > 0) await redis.unlink(removed);
+    cursor = next;
+  } while (cursor !== '0');
+}
