@@ -146,7 +146,7 @@ const KEYS_A_COMMAND = 5_000;
 const LEASES = /:(intakes|clear(:[^:]+)?)$/;
 
 /**
- * Removes what is queued. `FLUSHALL` removes the intakes too, and until its next report, for up to ten seconds, an intake
+ * Removes all queued work. `FLUSHALL` removes the intakes too, and until its next report, for up to ten seconds, an intake
  * that Redis does not know writes its calls to the disk.
  */
 export async function emptyQueues(redis: Redis): Promise<void> {
