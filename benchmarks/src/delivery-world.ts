@@ -73,7 +73,7 @@ const TOLD = {
 } as const satisfies Record<Reported, object>;
 
 /** An application has so many endpoints. */
-const ENDPOINTS_EACH = 50;
+export const ENDPOINTS_EACH = 50;
 
 /**
  * Replaces all webhooks by so many, each with an address of its own and an empty log. Published messages are for endpoints
@@ -84,7 +84,9 @@ export async function replaceWebhooks(
   endpoints: readonly string[],
   reported: Reported = 'reports',
 ): Promise<number[]> {
-  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(database);
+  await sql`truncate applications, webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(
+    database,
+  );
   const { rows } = await sql<{ webhookId: number }>`
     insert into webhooks (environment_id, name, endpoint, events, signing_key, application_id)
     select ${DEMO.environmentId}, 'bench', endpoint, array[${LISTED[reported]}], ${DEMO.signingKey},
@@ -92,6 +94,10 @@ export async function replaceWebhooks(
       from unnest(${endpoints}::text[]) with ordinality as e (endpoint, place) order by place
     returning webhook_id as "webhookId"`.execute(database);
   const webhookIds = rows.map((row) => row.webhookId);
+  await sql`
+    insert into applications (environment_id, application_id, name)
+    select distinct environment_id, application_id, application_id from webhooks
+     where environment_id = ${DEMO.environmentId} and application_id is not null`.execute(database);
   await sql`
     insert into lanes (environment_id, webhook_id, is_paused)
     select ${DEMO.environmentId}, unnest(${webhookIds}::int[]), false`.execute(database);

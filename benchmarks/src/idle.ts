@@ -8,14 +8,16 @@
  *
  * `ours/limit` is the measured value over the limit of issue F: below 1 is within.
  *
- * `--webhooks 100000`: so many endpoints of applications against 0, with the queues of both fleets in Redis.
+ * `--webhooks 100000`: so many endpoints of applications against 0, with the queues of both fleets in Redis, and the times
+ * of list pages with them (`idle-lists.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
-import { endpointOf, replaceWebhooks } from './delivery-world.ts';
+import { ENDPOINTS_EACH, endpointOf, replaceWebhooks } from './delivery-world.ts';
+import { timeLists } from './idle-lists.ts';
 import type { Report } from './report.ts';
 import { withWorld, type Service, type World } from './world.ts';
 
@@ -77,6 +79,8 @@ async function benchIdleWebhooks(webhooks: number, seconds: number): Promise<Rep
       { broker: 'redis', webhooks: 0 },
       { broker: 'redis', webhooks },
     ]);
+    const apiUrl = `http://127.0.0.1:${FIRST_PORTS[1] + SERVICES.indexOf('api')}`;
+    const lists = await timeLists(apiUrl, Math.ceil(webhooks / ENDPOINTS_EACH));
     const ratio = (of: (idleness: Idleness) => number): number => of(many) / of(none);
     const name = `${webhooks} webhooks/none`;
     return {
@@ -87,12 +91,13 @@ async function benchIdleWebhooks(webhooks: number, seconds: number): Promise<Rep
           ({ cpuShares, postgresCpuShare }) => sumOf(cpuShares) + postgresCpuShare,
         ),
         [`transactions, ${name}`]: ratio(({ transactionsPerSecond }) => transactionsPerSecond),
+        ...lists.ratios,
       },
       rates: {
         'transactions, none': none.transactionsPerSecond,
         [`transactions, ${webhooks} webhooks`]: many.transactionsPerSecond,
       },
-      latencyMs: {},
+      latencyMs: lists.latencyMs,
       details: { seconds, webhooks, none, many },
       versions: world.versions,
     };
