@@ -1,4 +1,4 @@
-/** Times of list pages of an API whose workspace has many applications with endpoints. Used by `idle.ts`. */
+/** Times of list pages of a workspace with many endpoints. Used by `idle.ts`. */
 import { DEMO } from '@sluice/database/demo/seed-demo';
 
 /** A page of any list: the slowest of a run, alone on the machine. */

@@ -1,16 +1,26 @@
-/** Reads the live tail for a screen. New lines are counted at once and drawn ten times a second at most. */
+/** Reads the live tail for a screen. New lines are counted at once and drawn now and then. */
 import { useEffect, useMemo, useState } from 'react';
 import { getStream } from '../client/calls.ts';
 import type { QueryOf } from '../client/operations.ts';
 import type { RequestFailed } from '../client/request.ts';
 import { useSession } from '../client/session.ts';
 import type { LastMinute } from './last-minute.ts';
+import { type DrawEffects, drawNowAndThen } from './draw-now-and-then.ts';
 import { readWhileSeen, type TailState } from './read-while-seen.ts';
 import { TailBuffer, type TailCounts } from './tail-buffer.ts';
 import type { TailLine, TailRow } from './tail-line.ts';
 
-const DRAWN_INTERVAL_MS = 100;
 const SHOWN_COUNT = 200;
+
+const IN_BROWSER: DrawEffects = {
+  now: () => performance.now(),
+  // The frame is painted after its callbacks; a hidden page has none, and needs no draw.
+  afterPaint: (run) => void requestAnimationFrame(() => void setTimeout(run)),
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
 
 /** Shown by a screen whose tail waits. */
 export const WAITS_FOR_TAB =
@@ -69,14 +79,14 @@ export function useTail({
   useEffect(() => {
     let seen = buffer.lastNumber;
     if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
-    const timer = setInterval(() => {
+    return drawNowAndThen(() => {
       // A row about a break whose lines are not known changes no count.
-      if (buffer.lastNumber === seen) return;
+      if (buffer.lastNumber === seen) return false;
       seen = buffer.lastNumber;
       setCounts(buffer.counts());
       if (!isPaused) setDrawn({ buffer, rows: buffer.latest(SHOWN_COUNT) });
-    }, DRAWN_INTERVAL_MS);
-    return () => clearInterval(timer);
+      return true;
+    }, IN_BROWSER);
   }, [buffer, isPaused]);
 
   return {
