@@ -1,4 +1,4 @@
-/** Draws now and then, so that the page has time for its reader. */
+/** Draws now and then, and leaves time for the reader. */
 
 const INTERVAL_MS_MIN = 100;
 const WAIT_MS_MAX = 2_000;
@@ -11,7 +11,7 @@ const SHARE_MAX = 1 / 5;
 export interface DrawEffects {
   /** Milliseconds that never go back. */
   readonly now: () => number;
-  /** Runs it when what was drawn is in the page. */
+  /** Runs it after the next frame. */
   readonly afterPaint: (run: () => void) => void;
   /** @returns cancels it. */
   readonly after: (delayMs: number, run: () => void) => () => void;
@@ -21,7 +21,7 @@ export interface DrawEffects {
  * Calls `draw` ten times a second, and less often if a draw takes more than 20 ms. Between two draws it waits for two
  * seconds at most.
  *
- * @param draw - returns false if nothing was new.
+ * @param draw - returns whether it has drawn.
  * @returns ends it.
  */
 export function drawNowAndThen(

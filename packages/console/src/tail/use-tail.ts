@@ -14,7 +14,7 @@ const SHOWN_COUNT = 200;
 
 const IN_BROWSER: DrawEffects = {
   now: () => performance.now(),
-  // The frame is painted after its callbacks; a hidden page has none, and needs no draw.
+  // The frame is painted after its callbacks. Frames of a hidden page come once it is shown.
   afterPaint: (run) => void requestAnimationFrame(() => void setTimeout(run)),
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs);
