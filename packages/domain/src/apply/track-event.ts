@@ -18,6 +18,7 @@ export function trackEvent(set: WorkingSet, operation: TrackEvent): void {
   if (!takeEventOnce(set, operation, operation.eventId)) return;
   if (identifier === null) {
     addEvent(set, operation, null, undefined);
+    reportTracked(set, operation, undefined);
   } else if (identifier.kind === 'anonymous_id') {
     addAnonymousEvent(set, operation, identifier.value);
   } else {
@@ -28,6 +29,8 @@ export function trackEvent(set: WorkingSet, operation: TrackEvent): void {
     addEvent(set, operation, operation.anonymousId ?? null, resolution.person);
     if (operation.anonymousId !== undefined)
       identifyVisitor(set, operation, resolution.person, operation.anonymousId);
+    // Last: the report has the person with the data of the visitor.
+    reportTracked(set, operation, resolution.person);
   }
 }
 
@@ -56,6 +59,7 @@ function addAnonymousEvent(set: WorkingSet, operation: TrackEvent, anonymousId: 
   }
   const person = owner.outcome === 'found' ? owner.person : undefined;
   addEvent(set, operation, anonymousId, person);
+  reportTracked(set, operation, person);
   // Held from now on, so that a person who is given the id gets this event.
   if (!person)
     set.directory.assign(operation.environmentId, 'anonymous_id', anonymousId, undefined);
@@ -84,5 +88,4 @@ function addEvent(
     },
     person,
   );
-  reportTracked(set, operation, person);
 }

@@ -152,6 +152,25 @@ describe('which calls', () => {
     ]);
   });
 
+  it.each(WAYS)(
+    'an event that names a visitor’s person has the visitor’s data, and comes after the reports that it causes, %s',
+    (_, isTogether) => {
+      const store = storeFor({ events: ['event'] });
+      const calls = [
+        identify('id:1'),
+        identify('anonymous_id:v', { plan: 'pro', unsubscribed: true }),
+        track('id:1', 'bought', { anonymousId: 'v' }),
+      ];
+      const reports = isTogether
+        ? store.apply(...calls).reports
+        : calls.flatMap((operation) => store.apply(operation).reports);
+      expect(reports.map(({ metric, content }) => [metric, content])).toEqual([
+        ['unsubscribed', undefined],
+        ['bought', { person_attributes: { plan: 'pro', unsubscribed: true } }],
+      ]);
+    },
+  );
+
   it('of a person who is merged within the commit batch, as of whom they are part of', () => {
     const store = storeFor({ events: ['event'] });
     store.apply(identify('id:1'), identify('id:2'));
