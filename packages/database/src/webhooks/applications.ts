@@ -166,9 +166,14 @@ export async function deleteApplication(
       ), tokens as (
         delete from webhook_tokens using gone
          where webhook_tokens.environment_id = gone.environment_id and webhook_tokens.webhook_id = gone.webhook_id
+      ), locked as (
+        -- In the order of their key, as everywhere.
+        select lanes.environment_id, lanes.webhook_id from lanes join gone using (environment_id, webhook_id)
+         order by environment_id, webhook_id
+           for update of lanes
       )
-      delete from lanes using gone
-       where lanes.environment_id = gone.environment_id and lanes.webhook_id = gone.webhook_id`.execute(
+      delete from lanes using locked
+       where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id`.execute(
       transaction,
     );
     await sql`

@@ -7,8 +7,11 @@ import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/bill
 import { recordChange } from '@sluice/database/changes/record-change';
 import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
 import type { Transaction } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { probeNow } from '@sluice/database/replays/lane-actions';
 import { cancelReplay } from '@sluice/database/replays/replays';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { deleteApplication, makeApplication } from '@sluice/database/webhooks/applications';
 import {
   findPendingPurchase,
   findPurchaseWorkflow,
@@ -134,4 +137,44 @@ test('a webhook is probed while its replay is cancelled', async () => {
   });
   expect(await probed).toBe('due');
   expect(await cancelled).toMatchObject({ state: 'cancelled' });
+});
+
+test('an application is deleted while a message for it is logged', async () => {
+  const { database } = await createTestDatabase();
+  await insertTestWorkspace(database, 1);
+  await makeApplication(database, 1, { applicationId: 'acme', name: 'Acme' }, BY_TEST, 0);
+  const endpoint = async () =>
+    (await insertTestWebhook(database, 1, { applicationId: 'acme' })).webhookId;
+  const [first, last] = [await endpoint(), await endpoint()];
+  // Its row and its lane's now stand behind the rows of the last one.
+  await sql`update webhooks set name = 'changed' where webhook_id = ${first}`.execute(database);
+  await sql`update lanes set send_window = send_window where webhook_id = ${first}`.execute(
+    database,
+  );
+  // As autovacuum does: of so few rows Postgres then reads the tables, and not the indexes.
+  await sql`analyze webhooks, lanes`.execute(database);
+  let deleted: Promise<boolean> | undefined;
+  const logged = await database.transaction().execute(async (transaction) => {
+    await sql`select from lanes where environment_id = 1 and webhook_id = ${first} for no key update`.execute(
+      transaction,
+    );
+    deleted = deleteApplication(database, 1, 'acme', BY_TEST, 0);
+    deleted.catch(() => undefined);
+    await untilLockWaiters(database, 1);
+    return appendDeliveries(transaction, [
+      {
+        environmentId: 1,
+        applicationId: 'acme',
+        webhookIds: [first, last],
+        eventId: 'e',
+        eventType: 'message',
+        objectType: 'message',
+        metric: 'paid',
+        occurredAtMs: 0,
+        data: {},
+      },
+    ]);
+  });
+  expect(new Set(logged.map(({ webhookId }) => webhookId))).toEqual(new Set([first, last]));
+  expect(await deleted).toBe(true);
 });
