@@ -4,14 +4,21 @@
  * and filters decide.
  *
  * An endpoint is made disabled, gets the secret that its receiver knows, and is enabled then: no delivery is ever
- * signed with another secret. If that was cut off between, the next call goes on.
+ * signed with another secret. Until the last step its name has a mark. If that was cut off between, the next call finds
+ * the mark and goes on. An endpoint without the mark is its owner's, and is left as it is.
  */
 import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { canonicalJson } from '@sluice/domain/values/json';
-import type { MovedApplication, MovedEndpoint } from './moved-endpoint.ts';
+import { NAME_LENGTH_MAX, type MovedApplication, type MovedEndpoint } from './moved-endpoint.ts';
 
 const ENDPOINTS = '/v1/applications/{application_id}/endpoints';
 const WEBHOOK = '/v1/reporting_webhooks/{webhook_id}';
+
+/** At the end of a name. */
+const INCOMPLETE = ' (move not complete)';
+
+const incompleteName = (name: string): string =>
+  `${name.slice(0, NAME_LENGTH_MAX - INCOMPLETE.length)}${INCOMPLETE}`;
 
 /** `there already`: the endpoint was not changed. */
 type Moving = 'moved' | 'there already';
@@ -40,8 +47,9 @@ export async function moveEndpoint(
   );
   const same = counterpartOf(endpoint, endpoints, run);
   if (same) run.matched.add(same.id);
-  if (same?.disabled === isDisabled) return 'there already';
-  const body = { ...settings, disabled: true };
+  const { name } = settings;
+  if (same && same.name !== incompleteName(name)) return 'there already';
+  const body = { ...settings, name: incompleteName(name), disabled: true };
   const made =
     same ?? (await resultOf(api.POST(ENDPOINTS, { params: { path: ofApplication }, body })));
   run.matched.add(made.id);
@@ -50,7 +58,7 @@ export async function moveEndpoint(
     await resultOf(
       api.POST(`${WEBHOOK}/secrets`, { params, body: { secret, overlap_seconds: 0 } }),
     );
-  if (!isDisabled) await resultOf(api.PUT(WEBHOOK, { params, body: { disabled: false } }));
+  await resultOf(api.PUT(WEBHOOK, { params, body: { name, disabled: isDisabled } }));
   return 'moved';
 }
 
@@ -99,8 +107,8 @@ const choiceOf = ({ event_names: names, attribute_filters: filters }: Choice): s
 type Choice = Pick<MovedEndpoint['settings'], 'event_names' | 'attribute_filters'>;
 type Receiver = Pick<MovedEndpoint['settings'], 'name' | 'endpoint'>;
 
-const isSameReceiver = (one: Receiver, other: Receiver): boolean =>
-  one.name === other.name && isSameAddress(one.endpoint, other.endpoint);
+const isSameReceiver = (one: Receiver, { name, endpoint }: Receiver): boolean =>
+  [name, incompleteName(name)].includes(one.name) && isSameAddress(one.endpoint, endpoint);
 
 /** The API writes an address as a URL, with a path. */
 const isSameAddress = (stored: string, given: string): boolean =>

@@ -52,5 +52,8 @@ export function neededText(value: Json | undefined, what: string): string {
   return text;
 }
 
-/** Names are shorter here: at most 200 characters. */
-export const shortName = (name: string): string => name.slice(0, 200);
+/** Characters of a name. */
+export const NAME_LENGTH_MAX = 200;
+
+/** Names are shorter here. */
+export const shortName = (name: string): string => name.slice(0, NAME_LENGTH_MAX);

@@ -1,4 +1,4 @@
-/** Moved endpoints that share a name and an address. */
+/** Moved endpoints: each is there once, with its secret. */
 import { createApiClient } from '@sluice/client';
 import { expect, test } from 'vitest';
 import { moveEndpoint } from '../../src/moving/move-endpoint.ts';
@@ -6,6 +6,9 @@ import type { MovedEndpoint, MovedSettings } from '../../src/moving/moved-endpoi
 
 /** The calls of the API that a move makes, over endpoints in memory. */
 function apiInMemory() {
+  const secrets = new Map<number, string>();
+  /** Writes that are taken before the connection is lost. */
+  let changesLeft = Infinity;
   const endpoints: (MovedSettings & { readonly id: number })[] = [];
   const answer = (method: string, path: string, body: Partial<MovedSettings>): object => {
     if (path === '/v1/applications') return { applications: [{ id: 'acme' }] };
@@ -16,6 +19,8 @@ function apiInMemory() {
       endpoints.push(made);
       return made;
     }
+    const [, ofSecret] = /^\/v1\/reporting_webhooks\/(\d+)\/secrets$/.exec(path) ?? [];
+    if (ofSecret) secrets.set(Number(ofSecret), (body as { secret: string }).secret);
     const found = endpoints.find(({ id }) => path === `/v1/reporting_webhooks/${id}`);
     return Object.assign(found ?? {}, body);
   };
@@ -24,12 +29,14 @@ function apiInMemory() {
     fetch: async (request) => {
       const body = (await request.text()) || '{}';
       const { pathname } = new URL(request.url);
+      if (request.method !== 'GET' && changesLeft-- <= 0) throw new TypeError('cut');
       return Response.json(
         answer(request.method, pathname, JSON.parse(body) as Partial<MovedSettings>),
       );
     },
   });
-  return { endpoints, api };
+  const cutAfter = (changes: number): void => void (changesLeft = changes);
+  return { endpoints, secrets, api, cutAfter };
 }
 
 const endpointOf = (settings: Partial<MovedSettings>): MovedEndpoint => ({
@@ -77,3 +84,36 @@ test('an endpoint whose event names were changed here is not moved a second time
   Object.assign(memory.endpoints[0] ?? {}, { event_names: ['order.paid', 'order.sent'] });
   expect(await moveAll(memory, [PAID])).toEqual(['there already']);
 });
+
+test.each([
+  ['disabled here', false, { disabled: true }],
+  ['disabled in the source', true, { disabled: false }],
+])('a second run leaves an endpoint that was %s meanwhile as it is', async (_, isOff, change) => {
+  const memory = apiInMemory();
+  const moved = { ...PAID, secret: 'of its receiver' };
+  await moveAll(memory, [moved]);
+  Object.assign(memory.endpoints[0] ?? {}, change);
+  memory.secrets.set(1, 'rotated here');
+  expect(await moveAll(memory, [{ ...moved, isDisabled: isOff }])).toEqual(['there already']);
+  expect(memory.endpoints).toMatchObject([change]);
+  expect(memory.secrets.get(1)).toBe('rotated here');
+});
+
+test.each([
+  ['an endpoint that is on', false],
+  ['an endpoint that is off', true],
+])(
+  'a move of %s that was cut off at any call is completed by the next run',
+  async (_, isDisabled) => {
+    const moved = { ...PAID, isDisabled, secret: 'of its receiver' };
+    for (const changes of [0, 1, 2]) {
+      const memory = apiInMemory();
+      memory.cutAfter(changes);
+      await expect(moveAll(memory, [moved])).rejects.toThrow('cut');
+      memory.cutAfter(Infinity);
+      expect(await moveAll(memory, [moved])).toEqual(['moved']);
+      expect(memory.endpoints).toMatchObject([{ name: 'Orders', disabled: isDisabled }]);
+      expect(memory.secrets.get(1)).toBe('of its receiver');
+    }
+  },
+);
