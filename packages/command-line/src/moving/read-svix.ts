@@ -16,6 +16,8 @@ import {
 } from './moved-endpoint.ts';
 
 const PAGE_LENGTH = 100;
+/** Beginning of a secret that sender and receiver share. */
+const SHARED_SECRET = 'whsec_';
 
 /** @throws AppError as `read`, and COMMAND_FAILED for an answer without an id or an address. */
 export async function* readSvix(read: ReadSource): AsyncGenerator<Moved> {
@@ -43,11 +45,13 @@ async function readEndpoint(
   application: MovedApplication,
   endpoint: JsonObject,
 ): Promise<MovedEndpoint> {
-  const { key } = await read(`${path}/secret`);
+  const key = textOf((await read(`${path}/secret`))['key']);
   const { headers, sensitive } = await read(`${path}/headers`);
   const url = neededText(endpoint['url'], 'url of an endpoint');
   const types = textsOf(endpoint['filterTypes']);
   const channels = textsOf(endpoint['channels']);
+  // Of a key pair Svix shows the public key, with which anybody could sign.
+  const isOfPair = key !== undefined && !key.startsWith(SHARED_SECRET);
   const rate = endpoint['throttleRate'] ?? endpoint['rateLimit'];
   return {
     application,
@@ -66,8 +70,11 @@ async function readEndpoint(
         Object.keys(headers).length > 0 && { headers: headers as Record<string, string> }),
     },
     isDisabled: endpoint['disabled'] === true,
-    secret: textOf(key),
-    byHand: textsOf(sensitive).map((name) => `header ${name}`),
+    secret: isOfPair ? undefined : key,
+    byHand: [
+      ...(isOfPair ? ['signature: Sluice signs with a secret, and not with a key pair'] : []),
+      ...textsOf(sensitive).map((name) => `header ${name}`),
+    ],
   };
 }
 
