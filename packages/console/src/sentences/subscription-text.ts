@@ -56,9 +56,20 @@ export const conditionLines = (conditions: readonly Condition[] | null): string 
     .map(({ field, operator, values = [] }) => [field, operator, values.join(',')].join(' ').trim())
     .join('\n');
 
-/** Reads lines as {@link conditionLines} writes them. The API checks them. */
-export const conditionsOf = (text: string): Condition[] =>
-  linesOf(text).map((line) => {
+/**
+ * Reads lines as {@link conditionLines} writes them. The API checks them.
+ *
+ * @param before - the conditions from which the text was made. Each stays as it was if its line did: a value with a
+ *   comma is more than one in a line.
+ */
+export function conditionsOf(
+  text: string,
+  before: readonly Condition[] | null = null,
+): readonly Condition[] {
+  const known = new Map((before ?? []).map((each) => [conditionLines([each]), each]));
+  return linesOf(text).map((line) => {
+    const kept = known.get(line);
+    if (kept) return kept;
     const [, field = '', operator = '', values] = /^(\S+)\s*(\S*)(?:\s+(.*))?$/.exec(line) ?? [];
     return {
       field,
@@ -66,6 +77,7 @@ export const conditionsOf = (text: string): Condition[] =>
       ...(values !== undefined && { values: values.split(',') }),
     };
   });
+}
 
 /** Lines without blanks at their ends, and without empty ones. */
 export const linesOf = (text: string): string[] =>

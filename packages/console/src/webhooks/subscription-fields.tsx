@@ -169,7 +169,7 @@ export function filtersOf(
   const before = subscription?.attribute_filters ?? [];
   return {
     event_names: linesOf(formText(form, 'names')),
-    // Values with a comma are more than one in the form, so unchanged conditions stay as they were.
-    attribute_filters: given === conditionLines(before) ? before : conditionsOf(given),
+    // Also if a value has a line break: then a line is no condition.
+    attribute_filters: given === conditionLines(before) ? before : conditionsOf(given, before),
   };
 }

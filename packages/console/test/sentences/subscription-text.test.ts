@@ -55,6 +55,19 @@ test('conditions are lines, and lines are conditions', () => {
   expect(conditionLines(null)).toBe('');
 });
 
+test('a condition whose line is unchanged stays as it was, also with a comma in its value', () => {
+  const before: Condition[] = [
+    { field: 'data.properties.city', operator: 'eq', values: ['Washington, D.C.'] },
+    { field: 'data.properties.total', operator: 'gte', values: ['100'] },
+  ];
+  const changed = conditionLines(before).replace('gte 100', 'gte 200');
+  expect(conditionsOf(`${changed}\nmetric in a,b`, before)).toEqual([
+    before[0],
+    { field: 'data.properties.total', operator: 'gte', values: ['200'] },
+    { field: 'metric', operator: 'in', values: ['a', 'b'] },
+  ]);
+});
+
 test('names are a line each, and types are separated by anything', () => {
   expect(linesOf(' Order placed \n\n b,c\n')).toEqual(['Order placed', 'b,c']);
   expect(typesOf(' email_sent, sms_sent\npush_sent ')).toEqual([
