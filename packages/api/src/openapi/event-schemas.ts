@@ -32,7 +32,10 @@ const identifiers = z.looseObject({
 });
 
 const eventBody = z.looseObject({
-  event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
+  event_id: z.string().meta({
+    description:
+      'The same in every attempt and resend. A ULID, or the id that a client gave its event or message.',
+  }),
   timestamp: z.int().meta({ description: 'Unix seconds.' }),
   test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
 });

@@ -70,7 +70,9 @@ export const INCOMING_SCHEMAS: Readonly<Record<IncomingEventType, IncomingSchema
         description: 'As sent; null removes one. Absent if newer ones were stored before.',
       }),
       relationship_action: z.enum(['add', 'delete']).optional(),
-      relationships: z.array(z.looseObject(objectName)).optional(),
+      relationships: z
+        .array(z.looseObject({ ...objectName, relationship_attributes: anyObject }))
+        .optional(),
       form_id: z.string().optional(),
     }),
     sampleMetric: 'identify',
