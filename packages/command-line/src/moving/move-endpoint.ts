@@ -9,7 +9,7 @@
  */
 import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { canonicalJson } from '@sluice/domain/values/json';
-import { NAME_LENGTH_MAX, type MovedApplication, type MovedEndpoint } from './moved-endpoint.ts';
+import { cutName, type MovedApplication, type MovedEndpoint } from './moved-endpoint.ts';
 
 const ENDPOINTS = '/v1/applications/{application_id}/endpoints';
 const WEBHOOK = '/v1/reporting_webhooks/{webhook_id}';
@@ -17,8 +17,7 @@ const WEBHOOK = '/v1/reporting_webhooks/{webhook_id}';
 /** At the end of a name. */
 const INCOMPLETE = ' (move not complete)';
 
-const incompleteName = (name: string): string =>
-  `${name.slice(0, NAME_LENGTH_MAX - INCOMPLETE.length)}${INCOMPLETE}`;
+const incompleteName = (name: string): string => cutName(name, INCOMPLETE);
 
 /** `there already`: the endpoint was not changed. */
 type Moving = 'moved' | 'there already';

@@ -53,7 +53,16 @@ export function neededText(value: Json | undefined, what: string): string {
 }
 
 /** Characters of a name. */
-export const NAME_LENGTH_MAX = 200;
+const NAME_LENGTH_MAX = 200;
+const HALF_PAIR = /[\uD800-\uDBFF]$/;
 
-/** Names are shorter here. */
-export const shortName = (name: string): string => name.slice(0, NAME_LENGTH_MAX);
+/** The beginning of a name, with all of the ending. */
+export const cutName = (name: string, ending = ''): string =>
+  `${name
+    .slice(0, NAME_LENGTH_MAX - ending.length)
+    .replace(HALF_PAIR, '')
+    .trimEnd()}${ending}`;
+
+/** The first of the names that is not blank, as the API keeps it: shorter, and without blanks at its ends. */
+export const nameOf = (...names: readonly (string | undefined)[]): string =>
+  cutName(names.map((name = '') => name.trim()).find((name) => name !== '') ?? '');

@@ -7,10 +7,10 @@ import { authenticationOf } from './convoy-authentication.ts';
 import { attributeFiltersOf } from './convoy-filters.ts';
 import {
   type MovedEndpoint,
+  nameOf,
   neededText,
   objectsOf,
   type ReadSource,
-  shortName,
   textOf,
   textsOf,
 } from './moved-endpoint.ts';
@@ -40,7 +40,7 @@ function toMoved(
   subscriptions: readonly JsonObject[],
 ): MovedEndpoint {
   const url = neededText(endpoint['url'] ?? endpoint['target_url'], 'url of an endpoint');
-  const name = shortName(textOf(endpoint['name']) ?? textOf(endpoint['title']) ?? url);
+  const name = nameOf(textOf(endpoint['name']), textOf(endpoint['title']), url);
   const owner = textOf(endpoint['owner_id']);
   const filters = subscriptions.map(({ filter_config: config }) => config).filter(isJsonObject);
   const types = [...new Set(filters.flatMap((filter) => textsOf(filter['event_types'])))];
@@ -50,7 +50,7 @@ function toMoved(
   );
   const { settings, byHand } = authenticationOf(endpoint);
   return {
-    application: owner === undefined ? { id, name } : { id: owner, name: shortName(owner) },
+    application: owner === undefined ? { id, name } : { id: owner, name: nameOf(owner) },
     settings: {
       name,
       endpoint: url,

@@ -7,10 +7,10 @@ import {
   type Moved,
   type MovedApplication,
   type MovedEndpoint,
+  nameOf,
   neededText,
   objectsOf,
   type ReadSource,
-  shortName,
   textOf,
   textsOf,
 } from './moved-endpoint.ts';
@@ -25,7 +25,7 @@ export async function* readSvix(read: ReadSource): AsyncGenerator<Moved> {
     const id = neededText(application['id'], 'id of an application');
     const moved = {
       id: textOf(application['uid']) ?? id,
-      name: shortName(textOf(application['name']) ?? id),
+      name: nameOf(textOf(application['name']), id),
     };
     yield { application: moved };
     const path = `/api/v1/app/${encodeURIComponent(id)}/endpoint`;
@@ -56,7 +56,7 @@ async function readEndpoint(
   return {
     application,
     settings: {
-      name: shortName(textOf(endpoint['description']) ?? url),
+      name: nameOf(textOf(endpoint['description']), url),
       endpoint: url,
       signing: 'standard_webhooks',
       ...(types.length > 0 && { event_names: [...types] }),

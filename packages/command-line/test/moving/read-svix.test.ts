@@ -30,3 +30,14 @@ test('the public key of an endpoint with a key pair is never its secret, and the
     byHand: [expect.stringMatching(/^signature: /)],
   });
 });
+
+test.each([
+  ['without blanks at its ends', ' Orders ', 'Orders'],
+  ['the address, if it is blank', ' ', 'https://acme.example/hook'],
+  ['of 200 characters', `${'x'.repeat(199)} y`, 'x'.repeat(199)],
+  ['without half of a character', `${'x'.repeat(199)}\u{1F600}`, 'x'.repeat(199)],
+])('a name is as the API keeps it: %s', async (_, description, name) => {
+  expect((await readOne({ description }, 'whsec_c2VjcmV0'))[1]).toMatchObject({
+    settings: { name },
+  });
+});
