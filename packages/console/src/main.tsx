@@ -2,8 +2,8 @@
 import { useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Shell } from './shell.tsx';
-import { own, request, RequestFailed } from './client/request.ts';
-import { forgetResources, watchSignedOut } from './client/resource.ts';
+import { own, request, RequestFailed, watchSignedOut } from './client/request.ts';
+import { forgetResources } from './client/resource.ts';
 import type { Session } from './client/session.ts';
 import { watchUserInput } from './client/user-input.ts';
 import { applyTheme } from './parts/preferences.ts';

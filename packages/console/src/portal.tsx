@@ -8,8 +8,8 @@
  */
 import { useCallback, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import { callAsPortal, own, request, RequestFailed } from './client/request.ts';
-import { forgetResources, watchSignedOut } from './client/resource.ts';
+import { callAsPortal, own, request, RequestFailed, watchSignedOut } from './client/request.ts';
+import { forgetResources } from './client/resource.ts';
 import { type Capability, ReachContext } from './client/session.ts';
 import { Announcer } from './parts/announcer.tsx';
 import { ScreenFailure } from './parts/screen-failure.tsx';

@@ -1,7 +1,6 @@
 /** Frame of every screen: the menu, the bar above, the zone of times, the keys. */
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { own, request, RequestFailed } from './client/request.ts';
-import { noteSignedOut } from './client/resource.ts';
 import {
   type Capability,
   ReachContext,
@@ -212,7 +211,6 @@ function SignedIn({
 const reportUse = (): void =>
   void request(own('get', '/console/me')).catch((error: unknown) => {
     if (!(error instanceof RequestFailed)) throw error;
-    if (error.status === 401) noteSignedOut();
   });
 
 function Menu() {

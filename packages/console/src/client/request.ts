@@ -118,8 +118,23 @@ export async function fetchAnswer(asked: Request): Promise<Response> {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new RequestFailed('The API does not answer.', { status: 0, code: 'no_answer' });
   }
+  if (answer.status === 401 && !isOpening(asked)) noteSignedOut();
   if (!answer.ok) throw await failureOf(answer);
   return answer;
+}
+
+/** A refused sign-in is no end of a session. */
+const isOpening = ({ url }: Request): boolean =>
+  /^\/(?:console|portal)\/session(?:\/|$)/.test(new URL(url).pathname);
+
+/** Called if the API reports that the session is over. */
+let onSignedOut: (() => void) | undefined;
+export function watchSignedOut(listener: () => void): void {
+  onSignedOut = listener;
+}
+
+export function noteSignedOut(): void {
+  onSignedOut?.();
 }
 
 interface Problem {

@@ -51,7 +51,6 @@ function read(call: Call<unknown>, workspaceId: number | undefined): Promise<voi
       (data) => ({ data, failure: undefined, readAtMs: Date.now() }),
       (error: unknown) => {
         if (!(error instanceof RequestFailed)) throw error;
-        if (error.status === 401) noteSignedOut();
         // A deleted object disappears; an answer that cannot be read again now stays.
         const isGone = error.status === 404;
         return { ...(isGone ? NOTHING : entry.resource), failure: error };
@@ -65,17 +64,6 @@ function read(call: Call<unknown>, workspaceId: number | undefined): Promise<voi
       for (const listener of entry.listeners) listener();
     });
   return entry.reading;
-}
-
-/** Called if the API reports that the session is over. */
-let onSignedOut: (() => void) | undefined;
-export function watchSignedOut(listener: () => void): void {
-  onSignedOut = listener;
-}
-
-/** For a call that is no resource. */
-export function noteSignedOut(): void {
-  onSignedOut?.();
 }
 
 /** Forgets everything that was read, as at the end of a session. */

@@ -1,6 +1,6 @@
 /** Sends a form with a file. By `XMLHttpRequest`, since `fetch` does not report its progress. */
 import type { PathOf } from './operations.ts';
-import { RequestFailed } from './request.ts';
+import { noteSignedOut, RequestFailed } from './request.ts';
 
 /**
  * @param onProgress - called with the part that is sent, from 0 to 1.
@@ -28,6 +28,7 @@ export async function upload(
   call.send(body);
   await ended;
   if (call.status >= 200 && call.status < 300) return;
+  if (call.status === 401) noteSignedOut();
   let answer: { readonly code?: string; readonly detail?: string } = {};
   try {
     answer = JSON.parse(call.responseText) as typeof answer;

@@ -7,7 +7,6 @@
  */
 import type { Call } from '../client/call.ts';
 import { RequestFailed } from '../client/request.ts';
-import { noteSignedOut } from '../client/resource.ts';
 import { readServerEvents, type ServerEvent } from '../client/server-events.ts';
 import type { TailBuffer } from './tail-buffer.ts';
 import type { DroppedLines, TailLine } from './tail-line.ts';
@@ -60,7 +59,7 @@ export function readWhileSeen({ call, workspaceId, buffer, onState }: Reading): 
       const failure = error instanceof RequestFailed ? error : undefined;
       be('connecting', failure);
       // A session that is over does not come back by itself, and its lines do not stay on the screen.
-      if (failure?.status === 401) return noteSignedOut();
+      if (failure?.status === 401) return;
       retry = setTimeout(start, Math.max(RETRY_MS, (failure?.retryAfterSeconds ?? 0) * 1000));
     };
     const opened = (): void => {

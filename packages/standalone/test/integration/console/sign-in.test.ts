@@ -201,6 +201,24 @@ test('a pasted token opens the console under its own name, and a session is ende
 });
 
 // The browser keeps a page as it is left, and shows it again at once.
+test('a change that finds its session over leaves no data of the account on the screen', async () => {
+  const { page, email } = await world.userPage('account_admin');
+  await page.goto(`${world.url}/users`);
+  await page.getByRole('button', { name: email }).waitFor();
+  await sql`
+    delete from console_sessions s using users u
+     where u.email = ${email} and (s.account_id, s.user_id) = (u.account_id, u.user_id)`.execute(
+    world.fleet.database,
+  );
+  await page.getByRole('button', { name: 'Invite' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Invite a user' });
+  await dialog.getByLabel('Email').fill('late@example.com');
+  await dialog.getByRole('button', { name: 'Invite' }).click();
+  await page.getByText('Your session is over.').waitFor();
+  expect(await page.getByText(email).count()).toBe(0);
+  await page.context().close();
+});
+
 test('a page that Back brings back hides its data until the session is checked, and then shows it', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/billing`);
