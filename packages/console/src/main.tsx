@@ -1,7 +1,8 @@
 /** The page: asks whether somebody is signed in, and shows the console or the sign-in. */
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Shell } from './shell.tsx';
+import { notifyOtherTabs, watchOtherTabs } from './client/other-tabs.ts';
 import { own, request, RequestFailed, watchSignedOut } from './client/request.ts';
 import { forgetResources } from './client/resource.ts';
 import type { Session } from './client/session.ts';
@@ -44,27 +45,56 @@ async function askStanding(isOver: boolean, refusal?: string): Promise<Standing>
   }
 }
 
-/** If an identity provider opened the page, hands in its answer. @returns the reason why it opened no session. */
-async function returnFromProvider(): Promise<string | undefined> {
+interface Return {
+  /** The reason why no session was opened; undefined on any other page too. */
+  readonly refusal: string | undefined;
+  readonly isOpened: boolean;
+}
+
+/** If an identity provider opened the page, hands in its answer. */
+async function returnFromProvider(): Promise<Return> {
   const answer = takeProviderAnswer();
-  if (!answer) return undefined;
+  if (!answer) return { refusal: undefined, isOpened: false };
   try {
-    return await giveProviderAnswer(answer);
+    const refusal = await giveProviderAnswer(answer);
+    return { refusal, isOpened: refusal === undefined };
   } catch (error) {
-    if (error instanceof RequestFailed) return error.message;
+    if (error instanceof RequestFailed) return { refusal: error.message, isOpened: false };
     throw error;
   }
 }
 
+/** True if both are of one session, or signed out. */
+function isSameSession(one: Standing, other: Standing): boolean {
+  if (one.is === 'signed_in' && other.is === 'signed_in')
+    return one.session.session.id === other.session.session.id;
+  return one.is === 'signed_out' && other.is === 'signed_out';
+}
+
 function Page() {
   const [standing, setStanding] = useState<Standing>({ is: 'asking' });
-  const ask = useCallback(async (isOver = false, refusal?: string) => {
+  const shown = useRef(standing);
+  shown.current = standing;
+  const ask = useCallback(async (refusal?: string) => {
     forgetResources();
-    setStanding(await askStanding(isOver, refusal));
+    setStanding(await askStanding(false, refusal));
   }, []);
   useEffect(() => {
-    void returnFromProvider().then((refusal) => ask(false, refusal));
-    watchSignedOut(() => void ask(true));
+    void returnFromProvider().then(async ({ refusal, isOpened }) => {
+      await ask(refusal);
+      if (isOpened) notifyOtherTabs();
+    });
+    // A screen of the same session stays as it is, with its half-filled forms.
+    const look = async (isOver: boolean): Promise<void> => {
+      const next = await askStanding(isOver);
+      if (next.is === 'failed' || isSameSession(shown.current, next)) return;
+      forgetResources();
+      setStanding(next);
+    };
+    watchSignedOut(() => {
+      if (shown.current.is === 'signed_in') void look(true);
+    });
+    const unwatch = watchOtherTabs(() => void look(shown.current.is === 'signed_in'));
     // A page that Back brings out of the browser's memory may be of a session that is over.
     const onShown = ({ persisted }: PageTransitionEvent): void => {
       if (!persisted) return;
@@ -73,8 +103,15 @@ function Page() {
       void ask();
     };
     addEventListener('pageshow', onShown);
-    return () => removeEventListener('pageshow', onShown);
+    return () => {
+      removeEventListener('pageshow', onShown);
+      unwatch();
+    };
   }, [ask]);
+  const askAfterChange = async (): Promise<void> => {
+    notifyOtherTabs();
+    await ask();
+  };
 
   const signOut = async (): Promise<void> => {
     let left: { readonly url: string } | undefined;
@@ -86,7 +123,7 @@ function Page() {
       setStanding({ is: 'failed', failure: error });
       return;
     }
-    await ask();
+    await askAfterChange();
     // The session at the identity provider ends too, on a page of the provider. The screen is gone before: the browser
     // keeps the page as it is left, and Back would show the data to the next person.
     if (left) location.assign(left.url);
@@ -107,7 +144,7 @@ function Page() {
       return (
         <SecondFactorStep
           standing={standing.standing}
-          onDone={() => void ask()}
+          onDone={() => void askAfterChange()}
           onSignOut={() => void signOut()}
         />
       );
@@ -117,11 +154,13 @@ function Page() {
           hasDemo={standing.hasDemo}
           isOver={standing.isOver}
           refusal={standing.refusal}
-          onSignedIn={() => void ask()}
+          onSignedIn={() => void askAfterChange()}
         />
       );
     case 'signed_in':
-      return <Shell session={standing.session} onSignOut={signOut} />;
+      return (
+        <Shell key={standing.session.session.id} session={standing.session} onSignOut={signOut} />
+      );
   }
 }
 

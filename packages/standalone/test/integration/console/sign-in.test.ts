@@ -201,6 +201,24 @@ test('a pasted token opens the console under its own name, and a session is ende
 });
 
 // The browser keeps a page as it is left, and shows it again at once.
+test('a tab shows the user who signed in in another tab of the browser, and not the one before', async () => {
+  const { page, email } = await world.userPage('account_admin');
+  // This screen reads its list once.
+  await page.goto(`${world.url}/users`);
+  await page.getByRole('button', { name: email }).waitFor();
+  const other = await page.context().newPage();
+  await other.goto(world.url);
+  await other.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  const next = await world.insertUser('member');
+  await world.giveMailedCode(other, next.email);
+  await other.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.getByText('This is not for your role').waitFor();
+  await page.getByText(next.email, { exact: true }).waitFor();
+  expect(await page.getByText(email).count()).toBe(0);
+  await page.context().close();
+});
+
 test('a change that finds its session over leaves no data of the account on the screen', async () => {
   const { page, email } = await world.userPage('account_admin');
   await page.goto(`${world.url}/users`);
