@@ -71,6 +71,12 @@ export function forgetResources(): void {
   entries.clear();
 }
 
+/** The read in progress may have begun before a write, so its answer is not enough. */
+async function readAnew(call: Call<unknown>, workspaceId: number | undefined): Promise<void> {
+  await entryOf(keyOf(call, workspaceId)).reading;
+  return read(call, workspaceId);
+}
+
 export interface ResourceOptions {
   readonly workspaceId?: number | undefined;
   /** Absent: it is not read again by itself. A hidden page does not read. */
@@ -100,17 +106,17 @@ export function useResource<Data>(
   useFirstRead(key !== undefined && resource.data === undefined && !resource.failure);
 
   const reload = useCallback(
-    () => (asked ? read(asked, workspaceId) : Promise.resolve()),
+    () => (asked ? readAnew(asked, workspaceId) : Promise.resolve()),
     [asked, workspaceId],
   );
   useEffect(() => {
-    if (key === undefined) return undefined;
-    if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void reload();
+    if (key === undefined || !asked) return undefined;
+    if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void read(asked, workspaceId);
     if (intervalMs === undefined) return undefined;
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void reload();
+      if (document.visibilityState === 'visible') void read(asked, workspaceId);
     }, intervalMs);
     return () => clearInterval(timer);
-  }, [key, reload, intervalMs]);
+  }, [key, asked, workspaceId, intervalMs]);
   return { ...resource, reload };
 }

@@ -82,3 +82,37 @@ test('a change of the workspaces leaves the role that a colleague has given mean
   await expect.poll(() => page.getByLabel(/^Role/).inputValue(), WAIT).toBe('billing_admin');
   await page.context().close();
 });
+
+test('a user who is invited while the list is read is in the list', async () => {
+  const { page } = await world.userPage('account_admin');
+  await page.goto(`${world.url}/users`);
+  const open = page.getByRole('button', { name: 'Invite', exact: true });
+  await page.getByRole('row').nth(1).waitFor();
+  const answered = Promise.withResolvers<void>();
+  const passed = Promise.withResolvers<void>();
+  let count = 0;
+  await page.route('**/all_users', async (route) => {
+    const response = await route.fetch();
+    // The answer to the first read comes after the second invitation.
+    if (++count === 1) {
+      answered.resolve();
+      await passed.promise;
+    }
+    await route.fulfill({ response });
+  });
+  const invite = async (email: string): Promise<void> => {
+    await open.click();
+    const dialog = page.getByRole('dialog', { name: 'Invite a user' });
+    await dialog.getByLabel('Email').fill(email);
+    await dialog.getByRole('button', { name: 'Invite', exact: true }).click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  const [first, second] = [1, 2].map(() => `${crypto.randomUUID()}@example.com`);
+  await invite(first!);
+  await answered.promise;
+  await invite(second!);
+  passed.resolve();
+  await page.getByRole('button', { name: second! }).waitFor();
+  expect(await page.getByRole('button', { name: first! }).count()).toBe(1);
+  await page.context().close();
+});
