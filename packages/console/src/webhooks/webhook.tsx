@@ -67,6 +67,8 @@ function WebhookView({
     workspaceId,
     intervalMs: INTERVAL_MS,
   });
+  // The state is read again and again: a colleague may have paused it since its settings were read.
+  const isPaused = lane.data ? lane.data.state === 'disabled' : webhook.data?.disabled === true;
   const [changeCount, setChangeCount] = useState(0);
   const reload = (): void => {
     void webhook.reload();
@@ -108,13 +110,13 @@ function WebhookView({
               <ActionButton
                 call={put('/v1/reporting_webhooks/{webhook_id}', {
                   path,
-                  body: { disabled: !shown.disabled },
+                  body: { disabled: !isPaused },
                 })}
                 capability="webhooks.edit"
-                done={shown.disabled ? 'Resumed' : 'Paused'}
+                done={isPaused ? 'Resumed' : 'Paused'}
                 onDone={reload}
               >
-                {shown.disabled ? 'Resume' : 'Pause'}
+                {isPaused ? 'Resume' : 'Pause'}
               </ActionButton>
               <button
                 type="button"

@@ -15,10 +15,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** A webhook whose first delivery fails, with others behind it. */
-async function blockedWebhook(name: string) {
+async function blockedWebhook(name: string, count = 3) {
   const receiver = await startReceiver();
   const id = await world.makeWebhook(name, receiver.url);
-  for (const user of [`${name}-1`, `${name}-2`, `${name}-3`])
+  const users = Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
+  for (const user of users)
     await world.send('/v1/identify', {
       userId: user,
       traits: { email: `${user}@example.com`, unsubscribed: false },
@@ -27,7 +28,7 @@ async function blockedWebhook(name: string) {
     expect(receiver.bodies.length).toBeGreaterThan(0);
     const { rows } = await sql`
       select from delivery_log where webhook_id = ${id}`.execute(world.fleet.database);
-    expect(rows).toHaveLength(3);
+    expect(rows).toHaveLength(count);
   }, WAIT);
   return { id, receiver };
 }
@@ -166,6 +167,19 @@ test('a webhook is paused and resumed, and the page names the user who paused it
   await page.getByText('Everything is delivered.').waitFor();
   await vi.waitFor(() => expect(receiver.bodies.length).toBeGreaterThan(3), WAIT);
   receiver.close();
+  await page.context().close();
+});
+
+test('a webhook that a colleague has paused is resumed by one click', async () => {
+  const id = await world.makeWebhook('of a colleague', 'http://127.0.0.1:9/hook');
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  await world.call('PUT', `/v1/reporting_webhooks/${id}`, { disabled: true });
+  await page.getByRole('button', { name: 'Resume', exact: true }).click();
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  const settings = await world.call<{ disabled: boolean }>('GET', `/v1/reporting_webhooks/${id}`);
+  expect(settings.disabled).toBe(false);
   await page.context().close();
 });
 
