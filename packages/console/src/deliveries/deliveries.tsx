@@ -84,6 +84,7 @@ export function Deliveries({
                   <LongList
                     webhookId={webhookId}
                     newest={deliveries[0]?.sequence ?? 0}
+                    readAtMs={page.readAtMs}
                     at={at === undefined ? undefined : Number(at)}
                     openSequence={delivery}
                     onOpen={open}

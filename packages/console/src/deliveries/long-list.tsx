@@ -1,8 +1,8 @@
 /**
  * All deliveries of a webhook in one scrolled list of any length.
  *
- * The log is numbered without gaps, so a place in the list is a number, and only visible rows are drawn and read. New
- * deliveries are announced and not pushed in.
+ * The log is numbered without gaps, so a place in the list is a number, and only visible rows are drawn and read. They
+ * are read again with the newest deliveries, since their states change. New deliveries are announced and not pushed in.
  */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { get } from '../client/calls.ts';
@@ -27,12 +27,15 @@ export const startBefore = (sequence: number): string =>
 export function LongList({
   webhookId,
   newest,
+  readAtMs,
   at,
   openSequence,
   onOpen,
 }: OfWebhook & {
   /** The number of the newest delivery, as it is now. */
   readonly newest: number;
+  /** When the newest deliveries were read. */
+  readonly readAtMs: number;
   /** The number at the top of the visible rows. Absent: the newest. */
   readonly at: number | undefined;
   readonly openSequence: string | undefined;
@@ -43,7 +46,8 @@ export function LongList({
   const rowCount = Math.min(top, LISTED_COUNT_MAX);
   const scroller = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ scrollTop: 0, heightPx: 600 });
-  const { rowOf, read, failure } = usePages(webhookId, top);
+  const { rowOf, read, readAgain, failure } = usePages(webhookId, top);
+  const shownReadAtMs = useRef(readAtMs);
   const range = drawnRows(place.scrollTop, place.heightPx, rowCount);
 
   useEffect(() => {
@@ -61,6 +65,12 @@ export function LongList({
     }, REST_MS);
     return () => clearTimeout(timer);
   }, [range.first, range.end, top, read]);
+
+  useEffect(() => {
+    if (shownReadAtMs.current === readAtMs) return;
+    shownReadAtMs.current = readAtMs;
+    readAgain(pagesOf(range, PAGE_COUNT));
+  }, [readAtMs, readAgain]);
 
   const rows = Array.from({ length: range.end - range.first }, (_, index) => range.first + index);
   return (
@@ -137,55 +147,79 @@ interface Pages {
   /** Undefined: not read yet. Null: it is not there any more. */
   readonly rowOf: (row: number) => Delivery | null | undefined;
   readonly read: (pages: readonly number[]) => void;
+  /** Their rows stay until the answer. Other pages are read again when they are seen. */
+  readonly readAgain: (pages: readonly number[]) => void;
   readonly failure: string | undefined;
 }
 
 /** Pages below `top`, by their numbers; the latest that were asked for are kept. */
 function usePages(webhookId: string, top: number): Pages {
   const { workspaceId } = useReach();
-  const kept = useRef({ top, pages: new Map<number, ReadonlyMap<number, Delivery> | 'asked'>() });
+  const kept = useRef(noPages(top));
   const [, setChangeCount] = useState(0);
   const [failure, setFailure] = useState<string>();
-  if (kept.current.top !== top) kept.current = { top, pages: new Map() };
-  const read = useCallback(
-    (wanted: readonly number[]) => {
-      const { pages } = kept.current;
-      for (const page of wanted) {
-        if (pages.has(page)) continue;
-        pages.set(page, 'asked');
-        const start = startBefore(top - page * PAGE_COUNT + 1);
-        request(
-          get('/v1/reporting_webhooks/{webhook_id}/deliveries', {
-            path: { webhook_id: webhookId },
-            query: { limit: PAGE_COUNT, start },
-          }),
-          { workspaceId },
-        ).then(
-          ({ deliveries }) => {
-            if (kept.current.pages !== pages) return;
-            pages.delete(page);
-            pages.set(page, new Map(deliveries.map((each) => [each.sequence, each])));
-            for (const oldest of pages.keys()) {
-              if (pages.size <= KEPT_PAGES_MAX) break;
-              pages.delete(oldest);
-            }
-            setFailure(undefined);
-            setChangeCount((count) => count + 1);
-          },
-          (error: unknown) => {
-            pages.delete(page);
-            if (!(error instanceof RequestFailed)) throw error;
-            setFailure(error.message);
-          },
-        );
-      }
+  if (kept.current.top !== top) kept.current = noPages(top);
+  const ask = useCallback(
+    (page: number) => {
+      const { pages, asked, old } = kept.current;
+      if (asked.has(page)) return;
+      asked.add(page);
+      const start = startBefore(top - page * PAGE_COUNT + 1);
+      request(
+        get('/v1/reporting_webhooks/{webhook_id}/deliveries', {
+          path: { webhook_id: webhookId },
+          query: { limit: PAGE_COUNT, start },
+        }),
+        { workspaceId },
+      ).then(
+        ({ deliveries }) => {
+          asked.delete(page);
+          if (kept.current.pages !== pages) return;
+          old.delete(page);
+          pages.delete(page);
+          pages.set(page, new Map(deliveries.map((each) => [each.sequence, each])));
+          for (const oldest of pages.keys()) {
+            if (pages.size <= KEPT_PAGES_MAX) break;
+            pages.delete(oldest);
+          }
+          setFailure(undefined);
+          setChangeCount((count) => count + 1);
+        },
+        (error: unknown) => {
+          asked.delete(page);
+          if (!(error instanceof RequestFailed)) throw error;
+          setFailure(error.message);
+        },
+      );
     },
     [webhookId, top, workspaceId],
   );
+  const read = useCallback(
+    (wanted: readonly number[]) => {
+      const { pages, old } = kept.current;
+      for (const page of wanted) if (!pages.has(page) || old.has(page)) ask(page);
+    },
+    [ask],
+  );
+  const readAgain = useCallback(
+    (wanted: readonly number[]) => {
+      const { pages, old } = kept.current;
+      for (const page of pages.keys()) old.add(page);
+      for (const page of wanted) ask(page);
+    },
+    [ask],
+  );
   const rowOf = (row: number): Delivery | null | undefined => {
     const page = kept.current.pages.get(Math.floor(row / PAGE_COUNT));
-    if (page === undefined || page === 'asked') return undefined;
-    return page.get(top - row) ?? null;
+    return page && (page.get(top - row) ?? null);
   };
-  return { rowOf, read, failure };
+  return { rowOf, read, readAgain, failure };
 }
+
+/** Pages by their numbers. `asked`: they are read now. `old`: they were read, and may have changed. */
+const noPages = (top: number) => ({
+  top,
+  pages: new Map<number, ReadonlyMap<number, Delivery>>(),
+  asked: new Set<number>(),
+  old: new Set<number>(),
+});

@@ -170,6 +170,24 @@ test('a webhook is paused and resumed, and the page names the user who paused it
   await page.context().close();
 });
 
+test('the rows of a list that is scrolled show their deliveries as they are now', async () => {
+  // More than a page has.
+  const { id, receiver } = await blockedWebhook('scrolled', 30);
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/webhooks/${id}`);
+  const row = page
+    .getByRole('region', { name: 'All deliveries, newest first' })
+    .getByRole('row')
+    .filter({ has: page.getByRole('button', { name: '30', exact: true }) });
+  await row.getByText('pending').waitFor();
+  receiver.answer.status = 200;
+  await page.getByRole('button', { name: 'Try now' }).click();
+  await row.getByText('delivered').waitFor();
+  expect(await row.getByText('pending').count()).toBe(0);
+  receiver.close();
+  await page.context().close();
+});
+
 test('a webhook that a colleague has paused is resumed by one click', async () => {
   const id = await world.makeWebhook('of a colleague', 'http://127.0.0.1:9/hook');
   const page = await world.demoPage();
