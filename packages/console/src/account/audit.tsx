@@ -67,10 +67,10 @@ function filterOf(query: RangeQuery): AuditFilters {
       if (value === undefined) return [];
       const needsObject = name === 'id' || name === 'action';
       if (needsObject && query['object'] === undefined) return [];
-      // A day begins with its first second and ends with its last.
+      // A day begins with its first millisecond and ends with its last.
       const isDay = value.length === 10 && (name === 'from' || name === 'to');
       if (!isDay) return [[field, value]];
-      return [[field, `${value}T${name === 'from' ? '00:00:00' : '23:59:59'}Z`]];
+      return [[field, `${value}T${name === 'from' ? '00:00:00' : '23:59:59.999'}Z`]];
     }),
   );
 }

@@ -1,4 +1,6 @@
-/** Typed filters: a text that the list cannot filter by is refused beside the field, and has no effect. */
+/** Filters. A text that the list cannot filter by is refused beside the field, and has no effect. A day is whole. */
+import { recordChange } from '@sluice/database/changes/record-change';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WAIT } from '../fleet-under-test.ts';
 import { type ConsoleUnderTest, startConsole } from './console-under-test.ts';
@@ -29,5 +31,25 @@ test.each([
   await expect.poll(given, WAIT).toBe(fit);
   expect(await refusal.count()).toBe(0);
   expect(await field.getAttribute('aria-invalid')).toBe(null);
+  await page.context().close();
+});
+
+test('a day of the audit log has the changes of its last second', async () => {
+  const day = new Date().toISOString().slice(0, 10);
+  const { userId, email } = await world.insertUser('member');
+  const change = {
+    ...({ objectType: 'user', objectId: userId, objectName: email } as const),
+    ...{ before: { status: 'invited' }, after: { status: 'active' } },
+  };
+  const origin = { actor: { type: 'user', userId } } as const;
+  const atMs = Date.parse(`${day}T23:59:59.500Z`);
+  await world.fleet.database
+    .transaction()
+    .execute((transaction) => recordChange(transaction, DEMO.accountId, origin, change, atMs));
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/audit?from=${day}&to=${day}`);
+  const row = page.getByRole('row').filter({ hasText: email });
+  await row.waitFor();
+  await expect.poll(() => row.getByRole('rowheader').textContent(), WAIT).toContain('23:59:59.500');
   await page.context().close();
 });
