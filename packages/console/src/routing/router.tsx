@@ -10,6 +10,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import type { Capability } from '../client/session.ts';
+import { visibleText } from '../sentences/visible-text.ts';
 import {
   linkTo,
   matchPath,
@@ -91,7 +92,7 @@ export function Router({
     const { route, place } = routing;
     // An effect of an address that was left meanwhile must not bring it back.
     if (!route || address !== currentAddress()) return;
-    document.title = `${route.title(place.params)} · ${product}`;
+    document.title = visibleText(`${route.title(place.params)} · ${product}`);
     const known = `${location.pathname}${writeQuery(place.query)}${location.hash}`;
     if (known !== `${currentAddress()}${location.hash}`) history.replaceState(null, '', known);
   }, [routing, address, product]);

@@ -74,6 +74,9 @@ test('characters that do not show are shown', () => {
   expect(visibleText('a\u0007b\u202ec\u001b[31md\te\nf')).toBe(
     String.raw`a\u0007b\u202ec\u001b[31md` + '\te\nf',
   );
+  // Each mark that changes the direction of a text (Unicode, Bidi_Control), and the separators of lines.
+  for (const mark of '\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069')
+    expect(visibleText(`a${mark}b`)).toMatch(/^a\\u[0-9a-f]{4}b$/);
 });
 
 test('every sample has the address and the key, and a key that is a secret is a variable', () => {
