@@ -30,7 +30,7 @@ function Entry({ id }: { readonly id: string }) {
   const resource = useResource(callOf(id));
   const before = useResource(Number(id) > 1 ? callOf(Number(id) - 1) : undefined);
   return (
-    <Shown resource={resource} lines={4}>
+    <Shown isScreen resource={resource} lines={4}>
       {({ audit_log: entry }) => (
         <>
           <header className="title">

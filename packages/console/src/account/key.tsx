@@ -32,7 +32,7 @@ function KeyView({ id }: { readonly id: string }) {
     get('/v1/accounts/{account_id}/api_credentials/{id}', { path: { account_id: account.id, id } }),
   );
   return (
-    <Shown resource={resource} lines={4}>
+    <Shown isScreen resource={resource} lines={4}>
       {({ api_credential: key }) => (
         <>
           <header className="title">

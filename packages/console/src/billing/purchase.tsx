@@ -43,7 +43,7 @@ function PurchaseView({ runId }: { readonly runId: string }) {
     { intervalMs: 5_000 },
   );
   return (
-    <Shown resource={resource} lines={5}>
+    <Shown isScreen resource={resource} lines={5}>
       {(run) => (
         <>
           <header className="title">

@@ -5,6 +5,7 @@ import type { RequestFailed } from '../client/request.ts';
 import type { Resource } from '../client/resource.ts';
 import { ageText } from '../sentences/time-text.ts';
 import { CopyButton } from './copy-button.tsx';
+import { Link, useRouting } from '../routing/router.tsx';
 import { useNow } from './time.tsx';
 
 const SHOWN_AFTER_MS = 150;
@@ -111,14 +112,27 @@ export function Failure({
   );
 }
 
+function WayBack() {
+  const { up } = useRouting();
+  if (!up) return null;
+  return (
+    <p className="above">
+      <Link to={up.pattern}>{up.title({})}</Link>
+    </p>
+  );
+}
+
 /** Shows the data, or the reason for its absence; data that is old and cannot be read again is marked with its age. */
 export function Shown<Data>({
   resource,
+  isScreen = false,
   lines,
   waiting,
   children,
 }: {
   readonly resource: Resource<Data> & { readonly reload: () => Promise<void> };
+  /** True: without the data the screen has no title, so a failure has the way back. */
+  readonly isScreen?: boolean;
   readonly lines?: number;
   /** In place of the lines: as high as the data. */
   readonly waiting?: ReactNode;
@@ -128,7 +142,10 @@ export function Shown<Data>({
   const { data, failure, readAtMs, reload } = resource;
   if (data === undefined)
     return failure ? (
-      <Failure key={readAtMs} failure={failure} onRetry={() => void reload()} />
+      <>
+        {isScreen && <WayBack />}
+        <Failure key={readAtMs} failure={failure} onRetry={() => void reload()} />
+      </>
     ) : (
       (waiting ?? <Waiting {...(lines !== undefined && { lines })} />)
     );

@@ -54,6 +54,8 @@ export function navigate(address: string, isReplaced = false): void {
 
 interface Routing {
   readonly route: Route | undefined;
+  /** The screen above, such as the list of an object. Undefined: this is the highest. */
+  readonly up: Route | undefined;
   /** Beginning of the paths of all screens; empty except in the portal. */
   readonly base: string;
   readonly place: Place;
@@ -61,9 +63,21 @@ interface Routing {
 
 const RoutingContext = createContext<Routing>({
   route: undefined,
+  up: undefined,
   base: '',
   place: { params: {}, query: {} },
 });
+
+/** The nearest of the routes whose path is a beginning of the path, and names no object. */
+const upOf = ({ pattern }: Route, routes: readonly Route[]): Route | undefined =>
+  routes
+    .filter(
+      (each) =>
+        each.pattern !== pattern &&
+        !each.pattern.includes(':') &&
+        `${pattern}/`.startsWith(each.pattern === '/' ? '/' : `${each.pattern}/`),
+    )
+    .toSorted((one, other) => other.pattern.length - one.pattern.length)[0];
 
 export function Router({
   routes,
@@ -83,9 +97,12 @@ export function Router({
     const path = pathname.startsWith(base) ? pathname.slice(base.length) || '/' : pathname;
     for (const route of routes) {
       const params = matchPath(route.pattern, path);
-      if (params) return { route, base, place: { params, query: readQuery(search, route.query) } };
+      if (!params) continue;
+      const place = { params, query: readQuery(search, route.query) };
+      return { route, up: upOf(route, routes), base, place };
     }
-    return { route: undefined, base, place: { params: {}, query: readQuery(search, {}) } };
+    const place = { params: {}, query: readQuery(search, {}) };
+    return { route: undefined, up: undefined, base, place };
   }, [address, routes, base]);
 
   useEffect(() => {

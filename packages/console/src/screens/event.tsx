@@ -53,7 +53,11 @@ function Event({ id }: { readonly id: string }) {
         </Empty>
       </>
     );
-  return <Shown resource={resource}>{({ trace }) => <TraceView trace={trace} />}</Shown>;
+  return (
+    <Shown isScreen resource={resource}>
+      {({ trace }) => <TraceView trace={trace} />}
+    </Shown>
+  );
 }
 
 function TraceView({ trace }: { readonly trace: Trace }) {

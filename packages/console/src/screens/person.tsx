@@ -59,7 +59,7 @@ function Person({
     { workspaceId, intervalMs: INTERVAL_MS },
   );
   return (
-    <Shown resource={resource}>
+    <Shown isScreen resource={resource}>
       {({ customer }) => (
         <>
           <PersonHeader customer={customer} />

@@ -76,7 +76,7 @@ function WebhookView({
     setChangeCount((count) => count + 1);
   };
   return (
-    <Shown resource={webhook} lines={3}>
+    <Shown isScreen resource={webhook} lines={3}>
       {(shown) => (
         <>
           <header className="title">

@@ -100,6 +100,22 @@ test('names and attributes from callers are shown as text, with visible control 
   await page.context().close();
 });
 
+test.each([
+  ['/webhooks/999999', 'Webhooks'],
+  ['/people/nobody', 'People'],
+  ['/keys/999999', 'Keys'],
+  ['/audit/999999', 'Audit log'],
+  ['/billing/purchases/run_nobody', 'Billing'],
+])('%s is gone: the reason is shown, and a link leads to %s', async (path, list) => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}${path}`);
+  await page.getByRole('alert').getByText('not found').waitFor();
+  await page.locator('main').getByRole('link', { name: list, exact: true }).click();
+  await page.getByRole('heading', { name: list, exact: true }).waitFor();
+  expect(await page.getByRole('alert').count()).toBe(0);
+  await page.context().close();
+});
+
 test('the page of people removes a parameter without a meaning from its address', async () => {
   const page = await world.demoPage();
   await page.goto(`${world.url}/people?by=nonsense&more=1`);
