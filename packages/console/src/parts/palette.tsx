@@ -1,6 +1,7 @@
 /** Goes to anything that is typed or pasted: an event's id, a person, a webhook's number, a screen. */
 import { type KeyboardEvent, useMemo, useState } from 'react';
 import { linkTo, segment } from '../routing/location.ts';
+import { isPathStep, peopleAddress, personAddress } from '../routing/person-address.ts';
 import { navigate, useRouting } from '../routing/router.tsx';
 import { Dialog } from './dialog.tsx';
 import { areKeysOn, toggleKeys } from './preferences.ts';
@@ -50,14 +51,16 @@ function targetsOf(given: string): Target[] {
   );
   const person: Target = {
     name: `Person ${text}`,
-    path: `/people/${segment(text)}`,
-    ...(text.includes('@') && { query: { by: 'email' } }),
+    ...personAddress(text, text.includes('@') ? 'email' : 'id'),
   };
+  // Also by a svc_id, which looks like an id.
+  const people: Target = { name: `People who begin with ${text}`, ...peopleAddress(text) };
   const event: Target = { name: `Event ${text}`, path: `/events/${segment(text)}` };
   const webhook: Target = { name: `Webhook ${text}`, path: `/webhooks/${text}` };
-  if (text.includes('@')) return [person, event, ...screens];
-  if (/^[1-9]\d{0,9}$/.test(text)) return [webhook, person, event, ...screens];
-  return [...screens, event, person];
+  if (isPathStep(text)) return [people, ...screens];
+  if (text.includes('@')) return [person, event, people, ...screens];
+  if (/^[1-9]\d{0,9}$/.test(text)) return [webhook, person, event, people, ...screens];
+  return [...screens, event, person, people];
 }
 
 export function Palette({ onClose }: { readonly onClose: () => void }) {

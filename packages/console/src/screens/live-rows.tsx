@@ -4,6 +4,7 @@ import { JsonView } from '../json/json-view.tsx';
 import { Badge } from '../parts/badge.tsx';
 import { Time } from '../parts/time.tsx';
 import { segment } from '../routing/location.ts';
+import { isPathStep, personAddress } from '../routing/person-address.ts';
 import { Link } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 import {
@@ -77,11 +78,12 @@ export function TailRowView({
 function LineDetail({ line, filterOf }: { readonly line: TailLine; readonly filterOf: FilterOf }) {
   const person = personOf(line);
   const { event_id: eventId, webhook_id: webhookId, sequence } = line.details;
+  const address = person && personAddress(person.value, person.type);
   const { number: _, ...shown } = line as TailLine & { number: number };
   return (
     <>
       <div className="actions">
-        {typeof eventId === 'string' && (
+        {typeof eventId === 'string' && !isPathStep(eventId) && (
           <Link className="button" to={`/events/${segment(eventId)}`}>
             Trace
           </Link>
@@ -95,12 +97,8 @@ function LineDetail({ line, filterOf }: { readonly line: TailLine; readonly filt
             Webhook {webhookId}, delivery {String(sequence)}
           </Link>
         )}
-        {person && (
-          <Link
-            className="button"
-            to={`/people/${segment(person.value)}`}
-            query={person.type === 'email' ? { by: 'email' } : {}}
-          >
+        {address && (
+          <Link className="button" to={address.path} query={address.query}>
             Person {visibleText(person.value)}
           </Link>
         )}

@@ -87,8 +87,8 @@ function ObjectView({
                     <tr key={person.svc_id}>
                       <th scope="row">
                         <Link
-                          to={`/people/${segment(person.id ?? person.svc_id)}`}
-                          query={person.id === null ? { by: 'svc_id' } : {}}
+                          to={`/people/${segment(person.svc_id)}`}
+                          query={{ by: 'svc_id' }}
                           data-row=""
                         >
                           {visibleText(person.id ?? person.svc_id)}

@@ -9,7 +9,8 @@ import { formText } from '../forms/form-text.ts';
 import { PageButtons } from '../lists/page-buttons.tsx';
 import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
-import { linkTo, segment } from '../routing/location.ts';
+import { choiceOf, linkTo, segment } from '../routing/location.ts';
+import { personAddress } from '../routing/person-address.ts';
 import { Link, navigate, type Route, useRouting, useSetQuery } from '../routing/router.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
 
@@ -44,8 +45,9 @@ function People({ query }: { readonly query: Readonly<Record<string, string>> })
     const text = formText(event.currentTarget, 'identifier');
     const chosen = formText(event.currentTarget, 'by');
     const by = chosen === '' ? idTypeOf(text) : chosen;
-    if (text !== '')
-      navigate(linkTo(`/people/${segment(text)}`, place.query, by === 'id' ? {} : { by }));
+    if (text === '') return;
+    const { path, query: asked } = personAddress(text, choiceOf(ID_TYPES, by) ?? 'id');
+    navigate(linkTo(path, place.query, asked));
   };
   return (
     <>

@@ -9,6 +9,7 @@ import { JsonView } from '../json/json-view.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { Time } from '../parts/time.tsx';
 import { choiceOf, segment } from '../routing/location.ts';
+import { isPathStep } from '../routing/person-address.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { activityText } from '../sentences/activity-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -220,7 +221,7 @@ function Activities({
                     {visibleText(activity.name ?? activity.type.replaceAll('_', ' '))}
                   </button>{' '}
                   <span className="chip">{activity.type.replaceAll('_', ' ')}</span>{' '}
-                  {WITH_TRACE.has(activity.type) && (
+                  {WITH_TRACE.has(activity.type) && !isPathStep(activity.id) && (
                     <Link to={`/events/${segment(activity.id)}`}>Trace</Link>
                   )}
                   {open !== activity.id && (

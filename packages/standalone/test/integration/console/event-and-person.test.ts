@@ -82,6 +82,31 @@ test('a person has attributes with their changes, activity, relationships and de
   await page.context().close();
 });
 
+test('the palette finds a person by a pasted svc_id, and a person whose id no path can name', async () => {
+  for (const userId of ['vera', '..']) await world.send('/v1/identify', { userId });
+  const found = async (id: string): Promise<string | undefined> => {
+    const { results } = await world.call<{ results: { svc_id: string }[] }>(
+      'GET',
+      `/v1/customers?query=${id}`,
+    );
+    return results[0]?.svc_id;
+  };
+  for (const id of ['vera', '..']) await expect.poll(() => found(id), WAIT).toBeDefined();
+  const page = await world.demoPage();
+  for (const [id, pasted] of [
+    ['vera', await found('vera')],
+    ['..', '..'],
+  ] as const) {
+    await world.pressUntilShown(page, ['Control+k'], page.getByRole('dialog', { name: 'Go to' }));
+    await page.keyboard.insertText(pasted!);
+    await page.getByRole('option', { name: `People who begin with ${pasted}` }).click();
+    await page.getByRole('link', { name: id, exact: true }).click();
+    await page.getByRole('heading', { name: id, exact: true }).waitFor();
+    await expect.poll(() => new URL(page.url()).pathname, WAIT).toMatch(/^\/people\/a3/);
+  }
+  await page.context().close();
+});
+
 test('names and attributes from callers are shown as text, with visible control characters', async () => {
   await world.send('/v1/identify', {
     userId: 'mallory',
