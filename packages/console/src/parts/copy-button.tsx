@@ -5,10 +5,31 @@ import { announce } from './announcer.tsx';
 /** How long the page shows that a text was copied. */
 export const SAID_FOR_MS = 1_500;
 
-/** @throws DOMException if the browser does not let the page write to the clipboard. */
-export async function copyText(text: string): Promise<void> {
-  await navigator.clipboard.writeText(text);
-  announce('Copied');
+/** @returns false if the browser does not let the page write to the clipboard. */
+export async function copyText(text: string): Promise<boolean> {
+  const isCopied = await navigator.clipboard.writeText(text).then(
+    () => true,
+    () => copySelected(text),
+  );
+  announce(isCopied ? 'Copied' : 'Not copied: the browser does not allow it');
+  return isCopied;
+}
+
+/**
+ * The older way, by a selection. A frame of the portal has it without `allow="clipboard-write"` of the page around.
+ */
+function copySelected(text: string): boolean {
+  const before = document.activeElement;
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.className = 'unseen';
+  // Beside the focus, since an open dialog takes the selection.
+  (before?.parentElement ?? document.body).append(field);
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return isCopied;
 }
 
 export function CopyButton({
@@ -28,8 +49,7 @@ export function CopyButton({
     return () => clearTimeout(timer);
   }, [isCopied]);
   const copy = async (): Promise<void> => {
-    await copyText(text);
-    setIsCopied(true);
+    setIsCopied(await copyText(text));
   };
   return (
     <button type="button" className="small" aria-label={label} onClick={() => void copy()}>

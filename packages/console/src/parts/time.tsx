@@ -53,7 +53,7 @@ export function Time({
     currentTarget.title = `${ageText(atMs, Date.now())} · ${title}`;
   };
   const copy = async (shown: HTMLElement): Promise<void> => {
-    await copyText(iso);
+    if (!(await copyText(iso))) return;
     shown.dataset['copied'] = '';
     setTimeout(() => delete shown.dataset['copied'], SAID_FOR_MS);
   };

@@ -286,6 +286,13 @@ test('the portal in a frame of the product is shown and sends its height; in oth
     expect(Object.keys(told)).toEqual(['type', 'height']);
     expect(told['height']).toBeGreaterThan(100);
   }, WAIT);
+  // The page around does not allow its frame to write to the clipboard.
+  await page.frameLocator('iframe').getByRole('link', { name: 'framed' }).click();
+  const copy = page.frameLocator('iframe').getByRole('button', { name: /^Copy/ }).first();
+  await copy.click();
+  await expect.poll(() => copy.textContent(), WAIT).toBe('Copied');
+  await page.context().grantPermissions(['clipboard-read'], { origin });
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('http://127.0.0.1:9/hook');
   await allow([]);
   product.close();
   product.closeAllConnections();
