@@ -116,3 +116,22 @@ test('a user who is invited while the list is read is in the list', async () => 
   expect(await page.getByRole('button', { name: first! }).count()).toBe(1);
   await page.context().close();
 });
+
+test('a number stays behind a name that is read from the right', async () => {
+  const { userId } = await world.insertUser('member');
+  await sql`
+    update users set first_name = 'דוד', last_name = 'לוי'
+     where account_id = ${DEMO.accountId} and user_id = ${userId}`.execute(world.fleet.database);
+  const { page } = await world.userPage('account_admin');
+  await page.goto(`${world.url}/users?user=${userId}`);
+  const name = page.getByText('דוד לוי');
+  await name.waitFor();
+  const [nameEnd, numberBegin] = await name.evaluate((element) => {
+    const text = document.createRange();
+    text.selectNodeContents(element.firstChild!);
+    const number = element.querySelector('span')!;
+    return [text.getBoundingClientRect().right, number.getBoundingClientRect().left];
+  });
+  expect(numberBegin).toBeGreaterThanOrEqual(nameEnd);
+  await page.context().close();
+});
