@@ -1,4 +1,5 @@
 /** Paths of the parts of a JSON value, in a program's notation. Pure. */
+import { isExactNumber } from './exact-json.ts';
 
 export interface JsonPath {
   /** `data.items[0]["a key"]`. */
@@ -24,7 +25,7 @@ export function membersOf(
       path: `${path}[${index}]`,
       value: each,
     }));
-  if (typeof value !== 'object' || value === null) return [];
+  if (typeof value !== 'object' || value === null || isExactNumber(value)) return [];
   return Object.entries(value).map(([name, each]) => ({
     name,
     path: stepTo(path, name),

@@ -5,6 +5,7 @@
 import { useEffect, useMemo, useState } from 'react';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { visibleText } from '../sentences/visible-text.ts';
+import { isExactNumber, parseExact } from './exact-json.ts';
 import { type JsonPath, pathsOf } from './json-paths.ts';
 import { type FilterOf, JsonTree } from './json-tree.tsx';
 import { type ReadJson, readJson } from './read-json.ts';
@@ -33,7 +34,7 @@ export function JsonView({
   const { asked, ask, read } = useLongJson(raw);
   const problem = read && 'problem' in read ? read.problem : undefined;
   const parsed = read && 'value' in read ? read.value : texts.parsed;
-  const hasParts = typeof parsed === 'object' && parsed !== null;
+  const hasParts = typeof parsed === 'object' && parsed !== null && !isExactNumber(parsed);
   return (
     <div className="json">
       <div className="row">
@@ -182,7 +183,7 @@ function textsOf(value: unknown): { raw: string; pretty: string; parsed?: unknow
   const raw = typeof value === 'string' ? value : JSON.stringify(value);
   if (raw.length > PRETTY_SIZE_MAX) return { raw, pretty: raw };
   try {
-    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value;
+    const parsed = typeof value === 'string' ? parseExact(value) : value;
     return { raw, pretty: JSON.stringify(parsed, null, 2), parsed };
   } catch {
     return { raw, pretty: raw };
