@@ -4,6 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectApi } from '../src/connection/api-client.ts';
 import { readEvents, tail } from '../src/live/tail.ts';
+import { widthOf } from '../src/output/text-width.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 test('events are read whole, however the stream is cut; comments are passed over', async () => {
@@ -123,4 +124,36 @@ test('a tail outlasts an API that is away behind its proxy or cannot hear the ot
   await expect(ending).rejects.toMatchObject({ message: expect.stringContaining('take another') });
   expect(terminal.lines).toHaveLength(2);
   expect(answers).toEqual([]);
+});
+
+test('a line is no wider than the terminal, with letters of two columns and many people', async () => {
+  const line = {
+    at_ms: 0,
+    outcome: 'accepted',
+    name: '注文が完了しました',
+    people: [{ id: 'ada' }, { id: 'grace' }, { email: '名前@example.com' }],
+    details: { event_id: 'e-1', type: 'track' },
+  };
+  const server = createHttpServer((_, response) => {
+    response.end(`event: received\ndata: ${JSON.stringify(line)}\n\n`);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  for (let width = 20; width <= 120; width++) {
+    const terminal = collectingTerminal('table', { width });
+    const stopping = new AbortController();
+    await tail(
+      {
+        api: connectApi({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
+        terminal,
+        now: () => 0,
+        pause: async () => stopping.abort(),
+        signal: stopping.signal,
+      },
+      {},
+    );
+    expect(terminal.lines).toHaveLength(1);
+    expect(widthOf(terminal.lines[0] ?? '')).toBeLessThanOrEqual(width);
+  }
 });

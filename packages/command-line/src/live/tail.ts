@@ -6,6 +6,7 @@ import { EVENT_STREAM } from '../connection/api-client.ts';
 import { givenMembers } from '../input/given-members.ts';
 import { documentWriter, type Row } from '../output/result.ts';
 import { colored, type Color, type Terminal } from '../output/terminal.ts';
+import { cutToWidth, widthOf } from '../output/text-width.ts';
 import { fitsAll } from './line-filter.ts';
 
 type Filters = NonNullable<operations['streamEvents']['parameters']['query']>;
@@ -170,10 +171,11 @@ function lineText(terminal: Terminal, event: string, row: Row): string {
   let left = terminal.width ?? Infinity;
   return parts
     .filter(([text]) => text !== '')
-    .map(([text, color]) => {
-      const shown = text.length <= left ? text : `${text.slice(0, Math.max(0, left - 1))}…`;
-      left = Math.max(0, left - text.length - 1);
-      return color ? colored(terminal, color, shown) : shown;
+    .flatMap(([text, color]) => {
+      if (left <= 0) return [];
+      const shown = cutToWidth(text, left);
+      left -= widthOf(shown) + 1;
+      return [color ? colored(terminal, color, shown) : shown];
     })
     .join(' ')
     .trimEnd();
