@@ -4,6 +4,8 @@ import {
   eventId,
   instantSeconds,
   notEmpty,
+  objectId,
+  personIdentifier,
   port,
   positiveInteger,
 } from '../src/input/arguments.ts';
@@ -56,6 +58,13 @@ test('an empty secret, as from an unset variable, is refused', () =>
 test.each(['.', '..', ''])('%j is an event id that no path can name', (text) =>
   expect(() => eventId(text)).toThrow(text === '' ? 'must not be empty' : 'No path can name it'),
 );
+test.each([
+  ['a person', personIdentifier],
+  ['an object', objectId],
+])('. and .. name %s in no path', (_, read) => {
+  for (const text of ['.', '..', '']) expect(() => read(text)).toThrow(/No path can name|empty/);
+  expect(read('...')).toBe('...');
+});
 test.each(['...', '.a', 'a/../b', '%2e%2e', '?', '#'])('%j is an event id', (text) => {
   expect(eventId(text)).toBe(text);
   const { pathname } = new URL(`http://x/v1/events/${encodeURIComponent(text)}/trace`);

@@ -125,6 +125,8 @@ export function addOpenCommand({ program, terminal, apiUrl, openBrowser }: ApiCo
     .option('--print', 'prints the address and opens no browser')
     .description('opens the web console at this screen, for example: sluice open webhook 2')
     .action(async (what: string, id: string | undefined, { print }: { print?: true }) => {
+      if (id === '.' || id === '..')
+        throw new AppError('COMMAND_MISUSED', `no path can name ${id}; open its list`);
       const path = SCREENS[what]?.(encodeURIComponent(id ?? '')) ?? '/';
       const url = `${apiUrl()}${path}`;
       const output = terminal();

@@ -1,7 +1,7 @@
 /** `sluice people …` and `sluice objects …`: a person in the workspace, and the objects of people. */
 import { type ApiClient, resultOf } from '@sluice/client';
 import { Option, type Command } from 'commander';
-import { notEmpty, positiveInteger } from '../input/arguments.ts';
+import { objectId, personIdentifier, positiveInteger } from '../input/arguments.ts';
 import { writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
@@ -48,7 +48,7 @@ export function addPeopleCommands(
     });
   people
     .command('show')
-    .argument('<identifier>', 'of the person', notEmpty)
+    .argument('<identifier>', 'of the person', personIdentifier)
     .addOption(new Option('--by <kind>', 'kind of the identifier').choices(ID_TYPES).default('id'))
     .addOption(
       new Option('--part <part>', 'shown part').choices(PERSON_PARTS).default('attributes'),
@@ -110,7 +110,7 @@ export function addPeopleCommands(
   objects
     .command('show')
     .argument('<type>', 'of the object, a number', positiveInteger)
-    .argument('<id>', 'of the object', notEmpty)
+    .argument('<id>', 'of the object', objectId)
     .addOption(
       new Option('--part <part>', 'shown part').choices(OBJECT_PARTS).default('attributes'),
     )

@@ -31,12 +31,17 @@ export const notEmpty = (text: string): string => {
   return text;
 };
 /** A URL takes `.` and `..` for steps, encoded or not: they lead to another path. */
-export const eventId = (text: string): string => {
-  notEmpty(text);
-  if (text === '.' || text === '..')
-    throw new InvalidArgumentError('No path can name it; `sluice tail` shows it as it comes.');
-  return text;
-};
+const partOfPath =
+  (advice: string) =>
+  (text: string): string => {
+    notEmpty(text);
+    if (text === '.' || text === '..')
+      throw new InvalidArgumentError(`No path can name it; ${advice}.`);
+    return text;
+  };
+export const eventId = partOfPath('`sluice tail` shows it as it comes');
+export const personIdentifier = partOfPath('give the svc_id from `sluice people list`');
+export const objectId = partOfPath('`sluice objects list` shows it');
 /** Without its last slash: paths are put behind it, so that a proxy in front may give it one. */
 export const address = (text: string): string => {
   const url = URL.parse(text);

@@ -135,6 +135,8 @@ test('a failing webhook is explained in the first line, its deliveries are liste
     );
     return output;
   }, WAIT);
+  expect((await sluice('people', 'show', '..')).exitCode).toBe(2);
+  expect((await sluice('open', 'person', '..', '--print')).exitCode).toBe(2);
   expect(show).toMatch(/\n {2}next_probe_at: \d{4}-.* UTC \(in \d/);
   expect((await sluice('status')).output).toContain(`sluice webhooks show ${id}`);
 
