@@ -5,7 +5,7 @@ import { ACTOR_TYPES, actorText } from '@sluice/console/sentences/audit-text';
 import { Option, type Command } from 'commander';
 import { positiveInteger } from '../input/arguments.ts';
 import { givenMembers } from '../input/given-members.ts';
-import { writeFields, writeRows } from '../output/result.ts';
+import { noteMore, writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 export interface AccountContext {
@@ -48,7 +48,7 @@ export function addAuditCommands({ program, terminal, api, ofAccount }: AccountC
         action,
         object_type: objectType,
       });
-      const { audit_logs: entries } = await resultOf(
+      const { audit_logs: entries, meta } = await resultOf(
         api().GET('/v1/accounts/{account_id}/audit_logs', { params: { path: ofAccount(), query } }),
       );
       const output = terminal();
@@ -64,6 +64,7 @@ export function addAuditCommands({ program, terminal, api, ofAccount }: AccountC
         ['id', 'occurred_at', 'who', 'action', 'object', 'changed_attributes'],
         'no entry of the audit log fits',
       );
+      noteMore(output, meta.next_cursor, 'narrow it by an option, or raise --limit');
     });
   audit
     .command('show')
@@ -117,17 +118,19 @@ export function addBillingCommands({ program, terminal, api, ofAccount }: Accoun
     .option('--limit <count>', 'rows, at most 100', positiveInteger, 20)
     .description('newest first, with how each stands')
     .action(async ({ limit }: { limit: number }) => {
-      const { runs } = await resultOf(
+      const { runs, next } = await resultOf(
         api().GET('/v1/accounts/{account_id}/billing/runs', {
           params: { path: ofAccount(), query: { limit } },
         }),
       );
+      const output = terminal();
       writeRows(
-        terminal(),
+        output,
         runs,
         ['run_id', 'kind', 'status', 'created_at', 'reason'],
         'no purchase yet',
       );
+      noteMore(output, next, 'raise --limit, or see the console');
     });
   billing
     .command('purchase')

@@ -4,7 +4,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
 import { eventId, positiveInteger } from '../input/arguments.ts';
 import { givenMembers } from '../input/given-members.ts';
-import { writeFields, writeRows } from '../output/result.ts';
+import { noteMore, writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { traceLines } from './trace-lines.ts';
 
@@ -74,15 +74,17 @@ export function addEventCommands(
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .action(async ({ limit, ...filters }: IssueOptions) => {
       const query = { limit, ...givenMembers(filters) };
-      const { ingestion_issues: issues } = await resultOf(
+      const { ingestion_issues: issues, next } = await resultOf(
         api().GET('/v1/ingestion_issues', { params: { query } }),
       );
       const asked = Object.entries(filters).map(([name, value]) => `${name} ${value}`);
+      const output = terminal();
       writeRows(
-        terminal(),
+        output,
         issues,
         ['day', 'count', 'severity', 'code', 'source', 'field', 'message'],
         `no issue${asked.length === 0 ? '' : ` of ${asked.join(', ')}`} is kept`,
       );
+      noteMore(output, next, 'raise --limit');
     });
 }

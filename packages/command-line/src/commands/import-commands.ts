@@ -8,7 +8,7 @@ import { type ApiClient, type components, resultOf } from '@sluice/client';
 import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
 import { notEmpty, positiveInteger } from '../input/arguments.ts';
-import { writeFields, writeRows } from '../output/result.ts';
+import { noteMore, writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 interface ImportContext {
@@ -45,13 +45,15 @@ export function addImportCommands(context: ImportContext): void {
     .command('list')
     .description('newest first, and how far each is')
     .action(async () => {
-      const { imports: found } = await resultOf(api().GET('/v1/imports'));
+      const { imports: found, next } = await resultOf(api().GET('/v1/imports'));
+      const output = terminal();
       writeRows(
-        terminal(),
+        output,
         found,
         ['id', 'name', 'state', 'percent', 'rows_imported', 'rows_failed', 'created_at'],
         'no import yet; imports create FILE begins one',
       );
+      noteMore(output, next, 'the console has all of them');
     });
   imports
     .command('show')

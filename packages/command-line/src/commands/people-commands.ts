@@ -2,7 +2,7 @@
 import { type ApiClient, resultOf } from '@sluice/client';
 import { Option, type Command } from 'commander';
 import { objectId, personIdentifier, positiveInteger } from '../input/arguments.ts';
-import { writeFields, writeRows } from '../output/result.ts';
+import { noteMore, writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 const ID_TYPES = ['id', 'email', 'svc_id'] as const;
@@ -10,6 +10,8 @@ const PERSON_PARTS = ['attributes', 'activities', 'relationships'] as const;
 const OBJECT_PARTS = ['attributes', 'relationships'] as const;
 /** Columns of relationships. */
 const RELATED = ['object_type_id', 'identifiers'];
+const RAISE_LIMIT = 'raise --limit';
+const IN_CONSOLE = 'the console has all of them';
 
 interface PersonOptions {
   readonly by: (typeof ID_TYPES)[number];
@@ -34,17 +36,19 @@ export function addPeopleCommands(
     .option('--limit <count>', 'rows', positiveInteger, 50)
     .description('people that match; without a query the newest people')
     .action(async (query: string | undefined, { limit }: { limit: number }) => {
-      const { results } = await resultOf(
+      const { results, next } = await resultOf(
         api().GET('/v1/customers', { params: { query: { query: query ?? '', limit } } }),
       );
+      const output = terminal();
       writeRows(
-        terminal(),
+        output,
         results,
         ['id', 'email', 'svc_id'],
         query === undefined
           ? 'no person yet'
           : `no person has an id, email or svc_id that begins with ${query}`,
       );
+      noteMore(output, next, RAISE_LIMIT);
     });
   people
     .command('show')
@@ -57,24 +61,27 @@ export function addPeopleCommands(
     .action(async (identifier: string, { by, part }: PersonOptions) => {
       const params = { path: { identifier }, query: { id_type: by } };
       const none = `no ${part} of ${identifier} are kept`;
+      const output = terminal();
       switch (part) {
         case 'attributes': {
           const { customer } = await resultOf(
             api().GET('/v1/customers/{identifier}/attributes', { params }),
           );
-          return writeFields(terminal(), customer);
+          return writeFields(output, customer);
         }
         case 'activities': {
-          const { activities } = await resultOf(
+          const { activities, next } = await resultOf(
             api().GET('/v1/customers/{identifier}/activities', { params }),
           );
-          return writeRows(terminal(), activities, ['timestamp', 'type', 'name', 'data'], none);
+          writeRows(output, activities, ['timestamp', 'type', 'name', 'data'], none);
+          return noteMore(output, next, IN_CONSOLE);
         }
         case 'relationships': {
-          const { svc_relationships: found } = await resultOf(
+          const { svc_relationships: found, next } = await resultOf(
             api().GET('/v1/customers/{identifier}/relationships', { params }),
           );
-          return writeRows(terminal(), found, RELATED, none);
+          writeRows(output, found, RELATED, none);
+          return noteMore(output, next, IN_CONSOLE);
         }
       }
     });
@@ -94,18 +101,20 @@ export function addPeopleCommands(
     .description('in the order of their ids')
     .action(async (type: number, { limit }: { limit: number }) => {
       const filter = { object_attribute: { field: 'object_id', operator: 'exists' } };
-      const { identifiers } = await resultOf(
+      const { identifiers, next } = await resultOf(
         api().POST('/v1/objects', {
           params: { query: { limit } },
           body: { object_type_id: type, filter },
         }),
       );
+      const output = terminal();
       writeRows(
-        terminal(),
+        output,
         identifiers,
         ['object_type_id', 'object_id', 'svc_object_id'],
         `no object of type ${type}`,
       );
+      noteMore(output, next, RAISE_LIMIT);
     });
   objects
     .command('show')
@@ -123,9 +132,11 @@ export function addPeopleCommands(
         );
         return writeFields(terminal(), object);
       }
-      const { svc_relationships: found } = await resultOf(
+      const { svc_relationships: found, next } = await resultOf(
         api().GET('/v1/objects/{object_type_id}/{object_id}/relationships', { params }),
       );
-      return writeRows(terminal(), found, RELATED, `no person is related to ${id}`);
+      const output = terminal();
+      writeRows(output, found, RELATED, `no person is related to ${id}`);
+      return noteMore(output, next, IN_CONSOLE);
     });
 }

@@ -47,6 +47,16 @@ export function writeRows(
   }
 }
 
+/**
+ * A note that the list does not end with the shown rows.
+ *
+ * @param next - of the API's answer; empty at the end of the list.
+ */
+export function noteMore(terminal: Terminal, next: unknown, advice: string): void {
+  if (next !== '' && next !== null && next !== undefined)
+    terminal.note(`there are more: ${advice}`);
+}
+
 /** One document, a line of CSV with its head, or a `name: value` line each, nested ones indented. */
 export function writeFields(terminal: Terminal, value: object): void {
   const row = value as Row;

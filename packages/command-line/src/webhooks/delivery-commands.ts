@@ -3,7 +3,7 @@ import { type ApiClient, resultOf } from '@sluice/client';
 import { Option, type Command } from 'commander';
 import { instantSeconds, positiveInteger } from '../input/arguments.ts';
 import { givenMembers } from '../input/given-members.ts';
-import { writeFields, writeRows } from '../output/result.ts';
+import { noteMore, writeFields, writeRows } from '../output/result.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 interface Delivery {
@@ -82,7 +82,7 @@ export function addDeliveryCommands(
         ],
         `no delivery ${webhookId === undefined ? 'of any webhook' : `of webhook ${webhookId}`} fits`,
       );
-      if (next !== '') output.note('there are more: narrow the time, or raise --limit');
+      noteMore(output, next, 'narrow the time, or raise --limit');
     });
   deliveries
     .command('show')

@@ -106,6 +106,24 @@ test('a person, the events and an object are found, and shown as tables, JSON, Y
   expect(table.output).toMatch(/ UTC \((?:now|\d+ (?:ms|s|min) ago)\) +event +read /);
 });
 
+test('a list that is cut is reported beside the rows, which stay exact', async () => {
+  for (const userId of ['cut-1', 'cut-2']) {
+    await call('/v1/identify', { userId });
+    await call('/v1/group', { userId, groupId: userId, traits: { objectTypeId: '7' } });
+  }
+  await vi.waitFor(async () => expect(await read('people', 'list', 'cut-')).toHaveLength(2), WAIT);
+  await vi.waitFor(async () => expect(await read('objects', 'list', '7')).toHaveLength(2), WAIT);
+  for (const words of [
+    ['people', 'list', 'cut-'],
+    ['objects', 'list', '7'],
+  ]) {
+    const cut = await sluice('--json', ...words, '--limit', '1');
+    expect(JSON.parse(cut.output)).toHaveLength(1);
+    expect(cut.errors).toBe('there are more: raise --limit\n');
+    expect((await sluice('--json', ...words, '--limit', '2')).errors).toBe('');
+  }
+});
+
 test('a missing event is explained, and exit codes separate a miss, a wrong word, an absent API and a refused key', async () => {
   const missing = await sluice('events', 'trace', 'never-sent');
   expect(missing).toMatchObject({ exitCode: 1, output: '' });
@@ -117,6 +135,8 @@ test('a missing event is explained, and exit codes separate a miss, a wrong word
   );
   expect((await sluice('--columns', 'nmae', 'keys', 'list')).exitCode).toBe(2);
   expect((await sluice('--api-url', 'http://127.0.0.1:1', 'webhooks', 'list')).exitCode).toBe(3);
+  expect((await sluice('people', 'show', '..')).exitCode).toBe(2);
+  expect((await sluice('open', 'person', '..', '--print')).exitCode).toBe(2);
   const refused = await sluice('--key', 'nobody', 'webhooks', 'list');
   expect(refused).toMatchObject({ exitCode: 4, errors: expect.stringContaining('SLUICE_KEY') });
 });
@@ -135,8 +155,6 @@ test('a failing webhook is explained in the first line, its deliveries are liste
     );
     return output;
   }, WAIT);
-  expect((await sluice('people', 'show', '..')).exitCode).toBe(2);
-  expect((await sluice('open', 'person', '..', '--print')).exitCode).toBe(2);
   expect(show).toMatch(/\n {2}next_probe_at: \d{4}-.* UTC \(in \d/);
   expect((await sluice('status')).output).toContain(`sluice webhooks show ${id}`);
 
