@@ -9,7 +9,8 @@ import { RangeLink } from '../forms/range-link.tsx';
 import { ListTable } from '../parts/list-table.tsx';
 import { Empty, Shown } from '../parts/states.tsx';
 import { PageButtons } from '../lists/page-buttons.tsx';
-import { Time } from '../parts/time.tsx';
+import { Time, useZone } from '../parts/time.tsx';
+import { boundOfDay, dayOf, zoneLabel } from '../routing/field-time.ts';
 import { Link, type Route, useSetQuery } from '../routing/router.tsx';
 import { FROM_TO, LASTS, type RangeQuery, withTimes } from '../routing/time-range.ts';
 import { ACTOR_TYPES, actorText, type AuditEntry } from '../sentences/audit-text.ts';
@@ -22,7 +23,7 @@ const ACTIONS = [
   'deleted',
 ] as const satisfies readonly AuditFilters['action'][];
 const NUMBER = /^[1-9]\d{0,9}$/;
-const DAY = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?$/;
+const DAY = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{3})?Z)?$/;
 
 export const auditRoute: Route = {
   pattern: '/audit',
@@ -67,10 +68,9 @@ function filterOf(query: RangeQuery): AuditFilters {
       if (value === undefined) return [];
       const needsObject = name === 'id' || name === 'action';
       if (needsObject && query['object'] === undefined) return [];
-      // A day begins with its first millisecond and ends with its last.
       const isDay = value.length === 10 && (name === 'from' || name === 'to');
       if (!isDay) return [[field, value]];
-      return [[field, `${value}T${name === 'from' ? '00:00:00' : '23:59:59.999'}Z`]];
+      return [[field, boundOfDay(value, name === 'from' ? 'first' : 'last', false)]];
     }),
   );
 }
@@ -189,26 +189,18 @@ function Audit({ query }: { readonly query: Readonly<Record<string, string>> }) 
           choices={LASTS}
           onChange={(last) => filter({ last, from: undefined, to: undefined })}
         />
-        <label>
-          From{' '}
-          <input
-            type="date"
-            value={(query['from'] ?? '').slice(0, 10)}
-            onChange={(event) =>
-              filter({ from: event.currentTarget.value || undefined, last: undefined })
-            }
-          />
-        </label>
-        <label>
-          To{' '}
-          <input
-            type="date"
-            value={(query['to'] ?? '').slice(0, 10)}
-            onChange={(event) =>
-              filter({ to: event.currentTarget.value || undefined, last: undefined })
-            }
-          />
-        </label>
+        <DayField
+          label="From"
+          end="first"
+          value={query['from']}
+          onChange={(from) => filter({ from, last: undefined })}
+        />
+        <DayField
+          label="To"
+          end="last"
+          value={query['to']}
+          onChange={(to) => filter({ to, last: undefined })}
+        />
         <RangeLink form={FROM_TO} nowMs={nowMs} readAtMs={resource.readAtMs} />
         <AuditExport filters={filters} />
       </div>
@@ -265,5 +257,33 @@ function EntryTable({
         </tr>
       ))}
     </ListTable>
+  );
+}
+
+/** A day of UTC stands in the address as it is, a local one as a time. */
+function DayField({
+  label,
+  end,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  /** The millisecond of the day that bounds the list. */
+  readonly end: 'first' | 'last';
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}) {
+  const { isLocal } = useZone();
+  return (
+    <label>
+      {label} ({zoneLabel(isLocal)}){' '}
+      <input
+        type="date"
+        value={value === undefined ? '' : dayOf(value, end, isLocal)}
+        onChange={({ currentTarget: { value: day } }) =>
+          onChange(day && isLocal ? boundOfDay(day, end, true) : day || undefined)
+        }
+      />
+    </label>
   );
 }

@@ -19,6 +19,8 @@ interface Entry {
   resource: Resource<unknown>;
   readonly listeners: Set<() => void>;
   reading: Promise<void> | undefined;
+  /** Unix milliseconds: no read by interval before, as a 429 or 503 wants it. */
+  notBeforeMs: number;
 }
 
 const NOTHING: Resource<never> = { data: undefined, failure: undefined, readAtMs: 0 };
@@ -39,7 +41,12 @@ function entryOf(key: string): Entry {
     if (entries.size < ENTRY_COUNT_MAX) break;
     if (listeners.size === 0) entries.delete(each);
   }
-  const made: Entry = { resource: NOTHING, listeners: new Set(), reading: undefined };
+  const made: Entry = {
+    resource: NOTHING,
+    listeners: new Set(),
+    reading: undefined,
+    notBeforeMs: 0,
+  };
   entries.set(key, made);
   return made;
 }
@@ -51,6 +58,7 @@ function read(call: Call<unknown>, workspaceId: number | undefined): Promise<voi
       (data) => ({ data, failure: undefined, readAtMs: Date.now() }),
       (error: unknown) => {
         if (!(error instanceof RequestFailed)) throw error;
+        entry.notBeforeMs = Date.now() + (error.retryAfterSeconds ?? 0) * 1_000;
         // A deleted object disappears; an answer that cannot be read again now stays.
         const isGone = error.status === 404;
         return { ...(isGone ? NOTHING : entry.resource), failure: error };
@@ -114,7 +122,8 @@ export function useResource<Data>(
     if (Date.now() - entryOf(key).resource.readAtMs > FRESH_MS) void read(asked, workspaceId);
     if (intervalMs === undefined) return undefined;
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void read(asked, workspaceId);
+      if (document.visibilityState !== 'visible') return;
+      if (Date.now() >= entryOf(key).notBeforeMs) void read(asked, workspaceId);
     }, intervalMs);
     return () => clearInterval(timer);
   }, [key, asked, workspaceId, intervalMs]);

@@ -1,4 +1,6 @@
-/** The range of a list: a duration up to now or two times of UTC, and a link to the rows as they are. */
+/** The range of a list: a duration up to now or two times, and a link to the rows as they are. */
+import { useZone } from '../parts/time.tsx';
+import { fieldText, utcText, zoneLabel } from '../routing/field-time.ts';
 import { LASTS, type RangeQuery, SINCE_UNTIL } from '../routing/time-range.ts';
 import { FilterChoice } from './filter-choice.tsx';
 import { RangeLink } from './range-link.tsx';
@@ -23,6 +25,8 @@ export function RangeFilter({
   readonly readAtMs: number;
   readonly onChange: (change: RangeQuery) => void;
 }) {
+  const { isLocal } = useZone();
+  const zone = zoneLabel(isLocal);
   return (
     <>
       <FilterChoice
@@ -32,12 +36,14 @@ export function RangeFilter({
         onChange={(last) => onChange({ last, since: undefined, until: undefined })}
       />
       <TimeField
-        label={`${verb} since (UTC)`}
+        label={`${verb} since (${zone})`}
+        isLocal={isLocal}
         value={query['since']}
         onChange={(since) => onChange({ since, last: undefined })}
       />
       <TimeField
-        label={`${verb} before (UTC)`}
+        label={`${verb} before (${zone})`}
+        isLocal={isLocal}
         value={query['until']}
         onChange={(until) => onChange({ until, last: undefined })}
       />
@@ -49,21 +55,28 @@ export function RangeFilter({
 /** The browser reports a time for each digit of the year: 0002, 0020, 0202. So it takes effect when the typing stops. */
 function TimeField({
   label,
+  isLocal,
   value,
   onChange,
 }: {
   readonly label: string;
+  readonly isLocal: boolean;
+  /** Of UTC, as in the address. */
   readonly value: string | undefined;
   readonly onChange: (value: string | undefined) => void;
 }) {
-  const isComplete = (text: string): boolean => text === '' || text >= EARLIEST;
-  const { text, type } = useTyped(value ?? '', onChange, isComplete);
+  const isComplete = (text: string): boolean => text === '' || utcText(text, isLocal) >= EARLIEST;
+  const { text, type } = useTyped(
+    fieldText(value ?? '', isLocal),
+    (typed) => onChange(typed && utcText(typed, isLocal)),
+    isComplete,
+  );
   return (
     <label>
       {label}{' '}
       <input
         type="datetime-local"
-        min={EARLIEST}
+        min={fieldText(EARLIEST, isLocal)}
         value={text}
         onChange={(event) => type(event.currentTarget.value)}
       />

@@ -10,7 +10,8 @@ import { useCallOnce } from '../forms/use-call-once.ts';
 import { useWork } from '../forms/use-work.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { Time } from '../parts/time.tsx';
+import { Time, useZone } from '../parts/time.tsx';
+import { utcText, zoneLabel } from '../routing/field-time.ts';
 import { choiceOf } from '../routing/location.ts';
 import { durationText } from '../sentences/time-text.ts';
 import { visibleText } from '../sentences/visible-text.ts';
@@ -45,6 +46,7 @@ export function NewReplay<Answer>({
   readonly onStarted: (answer: Answer) => void;
 }) {
   const { workspaceId } = useReach();
+  const { isLocal } = useZone();
   const [asked, setAsked] = useState<WantedReplay>();
   const [plan, setPlan] = useState<Plan>();
   const callOnce = useCallOnce();
@@ -57,7 +59,7 @@ export function NewReplay<Answer>({
     if (first.current) count(first.current);
   }, []);
   const count = (form: HTMLFormElement): void => {
-    const body = wantedOf(form);
+    const body = wantedOf(form, isLocal);
     const { current: change } = changeCount;
     void run(async () => {
       setPlan(undefined);
@@ -87,7 +89,7 @@ export function NewReplay<Answer>({
           setPlan(undefined);
         }}
       >
-        <ReplayFields />
+        <ReplayFields zone={zoneLabel(isLocal)} />
         <div className="actions">
           <button type="submit" className={plan ? '' : 'main'} disabled={isRunning}>
             Count them
@@ -141,13 +143,13 @@ function Parts({ plan: { first, last, by_type: byType = {} } }: { readonly plan:
   );
 }
 
-function ReplayFields() {
+function ReplayFields({ zone }: { readonly zone: string }) {
   return (
     <>
       <p>Deliveries that match are sent again in their order, beside new ones.</p>
-      <label htmlFor="replay-since">Logged since (UTC)</label>
+      <label htmlFor="replay-since">Logged since ({zone})</label>
       <input id="replay-since" name="since" type="datetime-local" step="1" />
-      <label htmlFor="replay-until">Logged before (UTC)</label>
+      <label htmlFor="replay-until">Logged before ({zone})</label>
       <input id="replay-until" name="until" type="datetime-local" step="1" />
       <label htmlFor="replay-states">Their outcome</label>
       <select id="replay-states" name="states">
@@ -175,10 +177,10 @@ async function boundedOf(wanted: WantedReplay): Promise<WantedReplay> {
 }
 
 /** The request of a form with these fields. */
-function wantedOf(form: HTMLFormElement): WantedReplay {
+function wantedOf(form: HTMLFormElement, isLocal: boolean): WantedReplay {
   const seconds = (name: string): number | undefined => {
     const text = formText(form, name);
-    return text === '' ? undefined : Math.floor(Date.parse(`${text}Z`) / 1000);
+    return text === '' ? undefined : Math.floor(Date.parse(`${utcText(text, isLocal)}Z`) / 1000);
   };
   const state = choiceOf(['delivered', 'abandoned'], formText(form, 'states'));
   const person = formText(form, 'person');

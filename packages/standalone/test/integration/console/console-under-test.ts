@@ -277,8 +277,8 @@ export async function startConsole(more: Readonly<Record<string, string>> = {}) 
     },
     /**
      * @throws Error with the page's faults. Allowed are 404 for an object that does not exist yet, 410 for one that is
-     * not kept, 401 for a session that is over, 400 or 422 for a wrong value, 403 for a refused sign-in, and 409 for an
-     * object that another user changed first.
+     * not kept, 401 for a session that is over, 400 or 422 for a wrong value, 403 for a refused sign-in, 409 for an
+     * object that another user changed first, and 429 for a caller that is to wait.
      */
     async close(): Promise<void> {
       // Before the API: a page would report that it does not answer.
@@ -288,7 +288,7 @@ export async function startConsole(more: Readonly<Record<string, string>> = {}) 
       for (const each of closed) if (each.status === 'rejected') throw each.reason;
       const wrong = misdeeds.filter(
         (each) =>
-          !/Failed to load resource.* (?:400|401|403|404|409|410|422) |net::ERR_CONNECTION_ABORTED$/.test(
+          !/Failed to load resource.* (?:400|401|403|404|409|410|422|429) |net::ERR_CONNECTION_ABORTED$/.test(
             each,
           ),
       );

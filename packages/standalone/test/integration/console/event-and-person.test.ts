@@ -149,3 +149,30 @@ test('the page of people removes a parameter without a meaning from its address'
   await expect.poll(() => new URL(page.url()).search, WAIT).toBe('');
   await page.context().close();
 });
+
+test('a screen that is refused reads again when the API wants it, and not before', async () => {
+  await world.send('/v1/track', { userId: 'busy', event: 'Asked' });
+  await world.fleet.event('busy', 'Asked');
+  const page = await world.demoPage();
+  await page.clock.install();
+  await page.goto(`${world.url}/people/busy`);
+  await page.getByRole('heading', { name: 'busy' }).waitFor();
+  let refusedCount = 0;
+  await page.route(/\/v1\/customers\/busy\/attributes/, (route) => {
+    refusedCount++;
+    return route.fulfill({ status: 429, headers: { 'retry-after': '60' }, body: '{}' });
+  });
+  const passUntil = async (count: number) => {
+    for (let passedMs = 0; refusedCount < count; passedMs += 1_000) {
+      await page.clock.runFor(1_000);
+      // A request that has begun is counted before the next second.
+      await page.evaluate(() => fetch('/livez'));
+      if (passedMs > 90_000) throw new Error(`${refusedCount} reads in 90 s`);
+    }
+    return page.evaluate(() => Date.now());
+  };
+  const firstAtMs = await passUntil(1);
+  const secondAtMs = await passUntil(2);
+  expect(secondAtMs - firstAtMs).toBeGreaterThanOrEqual(58_000);
+  await page.context().close();
+});

@@ -53,3 +53,28 @@ test('a day of the audit log has the changes of its last second', async () => {
   await expect.poll(() => row.getByRole('rowheader').textContent(), WAIT).toContain('23:59:59.500');
   await page.context().close();
 });
+
+test('a day among local times is a day of the reader, and among times of UTC one of UTC', async () => {
+  const page = await world.demoPage({ timezoneId: 'Asia/Tokyo' });
+  const range = () => {
+    const { searchParams } = new URL(page.url());
+    return [searchParams.get('from'), searchParams.get('to')];
+  };
+  await page.goto(`${world.url}/audit?tz=local`);
+  await page.getByLabel('From (local)').fill('2026-11-25');
+  await page.getByLabel('To (local)').fill('2026-11-25');
+  await expect.poll(range, WAIT).toEqual(['2026-11-24T15:00:00.000Z', '2026-11-25T14:59:59.999Z']);
+  await page.reload();
+  const fields = (zone: string) =>
+    Promise.all(
+      ['From', 'To'].map((name) =>
+        page.getByLabel(`${name} (${zone})`, { exact: true }).inputValue(),
+      ),
+    );
+  expect(await fields('local')).toEqual(['2026-11-25', '2026-11-25']);
+  await page.locator('[data-zone]').click();
+  await expect.poll(() => fields('UTC'), WAIT).toEqual(['2026-11-24', '2026-11-25']);
+  await page.getByLabel('From (UTC)').fill('2026-11-25');
+  await expect.poll(range, WAIT).toEqual(['2026-11-25', '2026-11-25T14:59:59.999Z']);
+  await page.context().close();
+});

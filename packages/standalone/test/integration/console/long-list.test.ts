@@ -154,6 +154,16 @@ test('deliveries of a time are found behind 40,000 newer ones by the address, wh
   await page.waitForURL(({ searchParams }) => searchParams.get('event') === 'event-55000');
   expect(new URL(page.url()).searchParams.get('since')).toBe('2020-02-03T04:06');
   expect(asked.filter((url) => url.includes('since=-'))).toEqual([]);
+
+  // Among local times the fields are local too: India is 5:30 ahead.
+  await page.goto(
+    `${world.url}/webhooks/${webhookId}?since=2020-02-03T04:05&until=2020-02-03T04:06&tz=local`,
+  );
+  await expect.poll(() => rows.allInnerTexts(), WAIT).toEqual(['55000']);
+  expect(await page.getByLabel('Logged since (local)').inputValue()).toBe('2020-02-03T09:35');
+  await page.getByLabel('Logged since (local)').fill('2020-02-03T09:36');
+  await page.getByText('No delivery fits').waitFor();
+  expect(new URL(page.url()).searchParams.get('since')).toBe('2020-02-03T04:06');
   await page.context().close();
 });
 
