@@ -1,5 +1,5 @@
 import { setImmediate as iteration } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Turns } from '../../src/http/turns.ts';
 
 test('one turn begins in each iteration of the event loop', async () => {
@@ -75,32 +75,41 @@ test('work at once has 16 KB together in an iteration of the event loop, and aga
 });
 
 describe('while other calls come', () => {
-  /** Iterations of the event loop until the turns after the first one begin. @param laterMs - after the last call. */
-  async function iterationsBetweenTurns(callsBetween: number, laterMs = 0): Promise<number> {
-    let callCount = 0;
-    let nowMs = 0;
-    const turns = new Turns(() => nowMs);
-    turns.yieldTo(() => callCount);
-    await turns.next(1);
-    callCount += callsBetween;
-    if (laterMs > 0) {
-      await turns.next(1);
-      nowMs += laterMs;
-      await turns.next(1);
-    }
+  // Rests are by a timer, which a busy machine would end at any iteration.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** Milliseconds of the rest before the next turn begins. */
+  async function restMsOf(turns: Turns): Promise<number> {
     let isBegun = false;
     void turns.next(1).then(() => (isBegun = true));
-    let count = 0;
-    while (!isBegun) {
-      count++;
-      await iteration();
+    for (let restMs = 0; restMs < 100; restMs++) {
+      for (let count = 0; count < 3; count++) await iteration();
+      if (isBegun) return restMs;
+      vi.advanceTimersByTime(1);
     }
-    return count;
+    throw new Error('no turn within 100 ms');
+  }
+
+  /** The rest after a turn of no time, beside calls. @param laterMs - after the last call. */
+  async function restBeside(callCount: number, laterMs = 0): Promise<number> {
+    let callsSoFar = 0;
+    let nowMs = 0;
+    const turns = new Turns(() => nowMs);
+    turns.yieldTo(() => callsSoFar);
+    await restMsOf(turns);
+    callsSoFar += callCount;
+    if (laterMs > 0) {
+      await restMsOf(turns);
+      nowMs += laterMs;
+      await restMsOf(turns);
+    }
+    return restMsOf(turns);
   }
 
   test('a turn is followed by a rest; without them by the next one', async () => {
-    expect(await iterationsBetweenTurns(0)).toBeLessThanOrEqual(2);
-    expect(await iterationsBetweenTurns(1)).toBeGreaterThan(2);
+    expect(await restBeside(0)).toBe(0);
+    expect(await restBeside(1)).toBe(4);
   });
 
   test('it is known for ten milliseconds, without a turn in between', () => {
@@ -140,23 +149,20 @@ describe('while other calls come', () => {
     const turns = new Turns(() => nowMs);
     let callCount = 0;
     turns.yieldTo(() => callCount);
-    const rest = async (tookMs: number): Promise<number> => {
+    const restAfter = async (tookMs: number): Promise<number> => {
       const turn = await turns.next(1);
       nowMs += tookMs;
       turn.isOver();
       callCount++;
-      const beganAtMs = performance.now();
-      await turns.next(1);
-      return performance.now() - beganAtMs;
+      return restMsOf(turns);
     };
-    // Timers of Node end up to a millisecond early.
-    expect(await rest(30)).toBeGreaterThan(28);
+    expect(await restAfter(30)).toBe(30);
     nowMs += 1_000;
-    expect(await rest(1)).toBeLessThan(28);
+    expect(await restAfter(1)).toBe(3);
   });
 
   test('each of the turns until ten milliseconds after the last call is', async () => {
-    expect(await iterationsBetweenTurns(1, 9)).toBeGreaterThan(2);
-    expect(await iterationsBetweenTurns(1, 11)).toBeLessThanOrEqual(2);
+    expect(await restBeside(1, 9)).toBe(4);
+    expect(await restBeside(1, 11)).toBe(0);
   });
 });
