@@ -104,12 +104,13 @@ async function compareOne(
 }
 
 /** Also of a revision whose `main.ts` only lists. */
+/** @throws Error of `run` if the old benchmarks do not start. */
 async function knows(checkout: string, name: string): Promise<boolean> {
   const { stdout } = await run(
     process.execPath,
     [join(checkout, 'benchmarks/src/main.ts'), '--help'],
     { cwd: checkout },
-  ).catch(() => ({ stdout: '' }));
+  );
   return stdout.split('\n').some((line) => line.startsWith(`  ${name} `));
 }
 
@@ -129,7 +130,10 @@ async function installDependencies(checkout: string): Promise<void> {
   const [ours, theirs] = await Promise.all(locks);
   if (ours !== theirs) {
     console.log('its dependencies differ: they are installed');
-    await run(process.execPath, ['scripts/install.mjs'], { cwd: checkout, maxBuffer: 2 ** 26 });
+    await run(process.execPath, ['scripts/install.mjs', '--with-tools'], {
+      cwd: checkout,
+      maxBuffer: 2 ** 26,
+    });
     return;
   }
   const workspaces = await readdir(join(checkout, 'packages'));
