@@ -6,6 +6,7 @@ import { connectApi } from '../src/connection/api-client.ts';
 import { readEvents, tail } from '../src/live/tail.ts';
 import { widthOf } from '../src/output/text-width.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
+import { tailOfLine } from './tail-of-line.ts';
 
 test('events are read whole, however the stream is cut; comments are passed over', async () => {
   const text =
@@ -134,25 +135,10 @@ test('a line is no wider than the terminal, with letters of two columns and many
     people: [{ id: 'ada' }, { id: 'grace' }, { email: '名前@example.com' }],
     details: { event_id: 'e-1', type: 'track' },
   };
-  const server = createHttpServer((_, response) => {
-    response.end(`event: received\ndata: ${JSON.stringify(line)}\n\n`);
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const writeTo = await tailOfLine(line);
   for (let width = 20; width <= 120; width++) {
     const terminal = collectingTerminal('table', { width });
-    const stopping = new AbortController();
-    await tail(
-      {
-        api: connectApi({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
-        terminal,
-        now: () => 0,
-        pause: async () => stopping.abort(),
-        signal: stopping.signal,
-      },
-      {},
-    );
+    await writeTo(terminal);
     expect(terminal.lines).toHaveLength(1);
     expect(widthOf(terminal.lines[0] ?? '')).toBeLessThanOrEqual(width);
   }

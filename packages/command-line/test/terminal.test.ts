@@ -1,14 +1,10 @@
 /** Security: an attacker's text in an event, or to `listen`, is printed and does not drive the terminal. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { connectApi } from '../src/connection/api-client.ts';
 import { listen } from '../src/live/listen.ts';
-import { tail } from '../src/live/tail.ts';
 import { writeFields, writeRows } from '../src/output/result.ts';
 import { OUTPUT_FORMATS, type Terminal, withinRow } from '../src/output/terminal.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
+import { tailOfLine } from './tail-of-line.ts';
 
 const HOSTILE = 'x\u001B[2J\u001B]0;t\u0007\u009B31m\r\ny\u202E';
 const SHOWN = String.raw`x\u001b[2J\u001b]0;t\u0007\u009b31m\u000d\u000ay\u202e`;
@@ -70,24 +66,9 @@ test('tail: one event is one line, with any name', async () => {
     people: [{ id: HOSTILE }],
     details: { event_id: HOSTILE },
   };
-  const server = createServer((_, response) => {
-    response.end(`event: received\ndata: ${JSON.stringify(line)}\n\n`);
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const writeTo = await tailOfLine(line);
   for (const terminal of terminals()) {
-    const stopping = new AbortController();
-    await tail(
-      {
-        api: connectApi({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
-        terminal,
-        now: () => 0,
-        pause: async () => stopping.abort(),
-        signal: stopping.signal,
-      },
-      {},
-    );
+    await writeTo(terminal);
     if (isOfLines(terminal)) expect(terminal.lines).toHaveLength(1);
     for (const each of terminal.lines) expect(hasControls(each)).toBe(false);
     if (terminal.format !== 'table') continue;
