@@ -20,10 +20,15 @@ export function utcText(field: FieldText, isLocal: boolean): FieldText {
   return at.toISOString().slice(0, field.length);
 }
 
-/** First or last millisecond of the day, as the API writes it. @param day - `2026-11-25` */
+/**
+ * First or last millisecond of the day, as the API writes it.
+ *
+ * @param day - `2026-11-25`; the API refuses the bound of one that no calendar has.
+ */
 export function boundOfDay(day: string, end: 'first' | 'last', isLocal: boolean): string {
   const time = end === 'first' ? '00:00:00.000' : '23:59:59.999';
-  return new Date(`${day}T${time}${isLocal ? '' : 'Z'}`).toISOString();
+  const at = new Date(`${day}T${time}${isLocal ? '' : 'Z'}`);
+  return Number.isNaN(at.getTime()) ? `${day}T${time}Z` : at.toISOString();
 }
 
 /** The day of a time, or of the bound of a day of UTC. @param text - `2026-11-25`, or with a time of UTC */

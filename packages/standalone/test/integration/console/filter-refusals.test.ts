@@ -78,3 +78,12 @@ test('a day among local times is a day of the reader, and among times of UTC one
   await expect.poll(range, WAIT).toEqual(['2026-11-25', '2026-11-25T14:59:59.999Z']);
   await page.context().close();
 });
+
+test('a day that no calendar has is refused by the API, and the screen stays', async () => {
+  const page = await world.demoPage();
+  await page.goto(`${world.url}/audit?from=2026-13-45`);
+  await page.getByRole('alert').getByText('start_time').waitFor();
+  await page.getByRole('heading', { name: 'Audit log' }).waitFor();
+  expect(await page.getByLabel('From (UTC)').inputValue()).toBe('');
+  await page.context().close();
+});
