@@ -57,6 +57,22 @@ test('few calls have `_update` or `_timestamp`', () => {
   expect(countOf(/"_timestamp"/g)).toBeLessThan(callCount / 3);
 });
 
+test.each([1, 113_000_357, 2 ** 40])(
+  'names of seed %i are as long as their kind allows',
+  (seed) => {
+    const call = {
+      api: 'pipelines',
+      item: { userId: '~p1', messageId: '%7%', traits: { phone: '#1#' } },
+    } as never;
+    const [planned] = nameCalls([{ call, sender: 0, intake: 0 }], seed, 3);
+    const { item } = (planned as unknown as { call: { item: Record<string, unknown> } }).call;
+    expect(item['messageId']).toMatch(/^[0-9A-Z]{26}$/);
+    // E.164: 15 digits at most. Nine is no country code, which the API does not look at.
+    expect(item['traits']).toEqual({ phone: expect.stringMatching(/^\+9\d{13}$/) });
+    expect(namesIn([planned!], prefixOf(seed, 3))).toHaveLength(2);
+  },
+);
+
 test('two runs of a seed share no name and no event id', () => {
   const texts = [0, 1].map((run) => JSON.stringify(nameCalls(sequenceOf(3), 3, run)));
   expect(texts[0]).not.toContain('~');

@@ -73,7 +73,7 @@ export function nameCalls(
       /%(\d+)%/g,
       (_, number: string) =>
         // A ULID: 26 digits of Crockford's base 32.
-        `01H${DIGITS_OF(seed, 10)}${DIGITS_OF(run, 4)}${DIGITS_OF(Number(number), 9)}`,
+        `01H${DIGITS_OF(seed % 10 ** 10, 10)}${DIGITS_OF(run, 4)}${DIGITS_OF(Number(number), 9)}`,
     )
     .replaceAll(
       /("(?:userId|previousId|id)":)"=(\d)="/g,
@@ -85,8 +85,9 @@ export function nameCalls(
   return JSON.parse(text) as PlannedCall[];
 }
 
+// Seeds of one fleet are consecutive, so their last eight digits differ. A phone number has no room for more.
 const digitsOf = (seed: number, run: number): string =>
-  `9${DIGITS_OF(seed, 8)}${DIGITS_OF(run, 4)}`;
+  `9${DIGITS_OF(seed % 10 ** 8, 8)}${DIGITS_OF(run, 4)}`;
 
 export const prefixOf = (seed: number, run: number): string => `s${seed}r${run}-`;
 
