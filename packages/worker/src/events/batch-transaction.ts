@@ -182,13 +182,15 @@ function applyInOne(
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = await loadSubscriptions(transaction, reportingIncoming, operations);
     const visitorsOf = waitingVisitorsOf(pending, held);
-    // Without the gate, or for other operations than the rows were read for, they are read again. The same if a batch
-    // that may have changed them became known as applied meanwhile: the look at earlier batches does not see it any more.
-    const isAllClaimed =
+    // Without the gate, or for other operations than the rows were read for, they are read again. The same if an earlier
+    // batch that can change them was pending behind the read: once another process has applied it, its people may have
+    // lost the names by which the look at earlier batches finds it.
+    const isReadCurrent =
       keepsMergesOff &&
       !numbers.includes(undefined) &&
+      !held.some(({ batch }) => pending?.hasEarlierOrdered(batch)) &&
       !forgotten?.batches.some(({ isOrderFree }) => !isOrderFree);
-    const unlocked = isAllClaimed ? await reading : undefined;
+    const unlocked = isReadCurrent ? await reading : undefined;
     const { lanes, counts } = isIsolating
       ? await applyIsolated(
           deps,

@@ -2,15 +2,13 @@
 import { createDatabase } from '@sluice/database/connection/connection';
 import { inPipelinedTransaction } from '@sluice/database/connection/pipelined-transaction';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
-import { identify, suppress, track } from '@sluice/domain/testing/sample-operations';
-import type { RecordIssue } from '@sluice/domain/operations/operation';
+import { identify, remove, suppress, track } from '@sluice/domain/testing/sample-operations';
+import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { applyBatches, findLogged } from '../../../src/events/batch-transaction.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
 import { createShardsWorld, type ShardsWorld } from '../support/shards-world.ts';
-
-const APPLICATION_NAME = 'answers held';
 
 let world: ShardsWorld;
 beforeAll(async () => {
@@ -18,15 +16,25 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('a suppression that is applied behind the read, and known before the look at earlier batches, counts', async () => {
-  const environmentId = world.newEnvironment();
+/**
+ * Adds a call about `id:5` and an event of that person's email, and applies the call between the event's read and its look
+ * at earlier batches.
+ *
+ * @param by - whose view of the log meets the end of the call.
+ */
+async function applyBehindRead(
+  environmentId: number,
+  call: Operation,
+  by: 'this process' | 'another process',
+): Promise<void> {
   const email = 'ada@example.com';
+  const applicationName = `answers held, ${environmentId}`;
   await world.process(inEnvironment(environmentId, identify('id:5', { email })));
-  const [suppression, event] = await world.add([
-    inEnvironment(environmentId, suppress('id:5')),
+  const [earlier, event] = await world.add([
+    inEnvironment(environmentId, call),
     inEnvironment(environmentId, track(`email:${email}`, 'order_placed')),
   ]);
-  if (!suppression || !event) throw new Error('nothing was added');
+  if (!earlier || !event) throw new Error('nothing was added');
   const pending = world.newPending();
   await pending.find(event.id);
   const proxy = await startTcpProxyTo(world.databaseUrl);
@@ -34,7 +42,7 @@ test('a suppression that is applied behind the read, and known before the look a
   const database = createDatabase({
     url: proxy.url,
     poolMax: 1,
-    applicationName: APPLICATION_NAME,
+    applicationName,
     onError: () => undefined,
   });
   onTestFinished(() => database.destroy());
@@ -45,17 +53,32 @@ test('a suppression that is applied behind the read, and known before the look a
     async () => {
       const { rows } = await sql<{ query: string }>`
         select query from pg_stat_activity
-         where application_name = ${APPLICATION_NAME} and state = 'idle in transaction'`.execute(
+         where application_name = ${applicationName} and state = 'idle in transaction'`.execute(
         world.database,
       );
       expect(rows[0]?.query).toContain('join person_identifiers');
     },
     { timeout: 60_000, interval: 20 },
   );
-  await world.processToEnd(suppression, pending);
+  await world.processToEnd(earlier, by === 'this process' ? pending : world.newPending());
   proxy.restore();
   await applied;
+}
+
+test('a suppression that is applied behind the read, and known before the look at earlier batches, counts', async () => {
+  const environmentId = world.newEnvironment();
+  await applyBehindRead(environmentId, suppress('id:5'), 'this process');
   expect(await world.eventNames(environmentId)).toEqual([]);
+});
+
+// The look at earlier batches does not find the identifier any more that both calls mean.
+test('a deletion that another process applies behind the read counts before this one knows of it', async () => {
+  const environmentId = world.newEnvironment();
+  await applyBehindRead(environmentId, remove('id:5'), 'another process');
+  const { events } = (await world.stateOf(environmentId)) as { readonly events: unknown };
+  expect(events).toEqual([
+    JSON.stringify({ name: 'order_placed', id: null, email: 'ada@example.com' }),
+  ]);
 });
 
 test('issues of named fields are recorded in the transaction of their batch', async () => {
