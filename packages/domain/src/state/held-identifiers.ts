@@ -9,7 +9,7 @@
  * Everything else that an operation may change is held, and every other name of the same people. Within one commit
  * batch each operation must meet the state after the one before it.
  *
- * Part of step 9 of the walk, called by `worker/src/events/load-state.ts`. Pure.
+ * Part of step 9 of the walk, called by `worker/src/events/state/load-state.ts`. Pure.
  */
 import { typeOfQueued, type QueuedOperation } from '../operations/packed-event.ts';
 import type { IdentifierKey, IdentifierRow } from './loaded-state.ts';

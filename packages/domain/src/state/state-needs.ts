@@ -1,7 +1,7 @@
 /**
  * Draft of the state that operations need: each identifier and object once, however often it is named.
  *
- * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/load-state.ts` loads its content.
+ * Step 9 of the walk. `find-state-needs.ts` fills the draft; `worker/src/events/state/load-state.ts` loads its content.
  */
 import type {
   ObjectIdentifier,

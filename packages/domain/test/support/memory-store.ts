@@ -1,5 +1,5 @@
 /**
- * A database in memory for tests of the apply step: loads state as `worker/src/events/load-state.ts` does and takes
+ * A database in memory for tests of the apply step: loads state as `worker/src/events/state/load-state.ts` does and takes
  * changes as `worker/src/events/write-changes.ts` does, with the refusals of unique keys. The real ones have tests of
  * their own, in `worker/test/integration`.
  */

@@ -28,7 +28,7 @@ import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { LoadedState } from '@sluice/domain/state/loaded-state';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { toStorableText } from '@sluice/domain/values/storable-text';
-import { loadState, SAFEST, type LoadOptions } from './load-state.ts';
+import { loadState, SAFEST, type LoadOptions } from './state/load-state.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
 import { writeChanges } from './write-changes.ts';
 

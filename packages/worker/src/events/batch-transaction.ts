@@ -50,7 +50,7 @@ import {
   type Run,
 } from './earlier-batches.ts';
 import { inFlushOrder, type FlushPart } from './flush-order.ts';
-import { readUnlocked, type UnlockedRows } from './load-state.ts';
+import { readUnlocked, type UnlockedRows } from './state/load-state.ts';
 import { EarlierFirst } from './make-way.ts';
 
 export type ProcessOutcome =

@@ -45,7 +45,7 @@ import {
   type WaitBound,
 } from '../events/acknowledged-calls.ts';
 import { withIncoming } from '../events/apply-in-transaction.ts';
-import { loadState, SAFEST } from '../events/load-state.ts';
+import { loadState, SAFEST } from '../events/state/load-state.ts';
 import type { ProcessCommitBatchDeps } from '../events/process-commit-batch.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { publishRows } from './publish-rows.ts';

@@ -4,7 +4,7 @@ import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing/sample-operations';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
-import { loadState, SAFEST } from '../../../src/events/load-state.ts';
+import { loadState, SAFEST } from '../../../src/events/state/load-state.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
 import { useWorkspace } from '../support/open-commit-batch.ts';
 

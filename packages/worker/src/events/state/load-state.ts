@@ -16,25 +16,20 @@ import { listDevicesOf } from '@sluice/database/people/devices';
 import { claimEventIds, takeEventIds } from '@sluice/database/events/event-ids';
 import { listMessageDeliveries } from '@sluice/database/events/message-deliveries';
 import { lockObjects } from '@sluice/database/people/objects';
-import { lockPeople } from '@sluice/database/people/people';
 import {
   holdNames,
   listIdentifiers,
   listIdentifiersOf,
-  lockIdentifiers,
 } from '@sluice/database/people/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/people/relationships';
 import { holdOwners, listHeldOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
-import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
 import type {
-  IdentifierKey,
   IdentifierRow,
   MessageDeliveryRow,
   NewestVisitorPlace,
   ObjectKey,
-  PersonKey,
   PersonRow,
   LoadedState,
   VisitorKey,
@@ -43,6 +38,8 @@ import type {
 import { LAST_PLACE } from '@sluice/domain/operations/order-place';
 import { identifierText } from '@sluice/domain/operations/state-keys';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
+import { lockWithReleased, readOrLockIdentifiers, textOf } from './lock-identifiers.ts';
+import { lockPeopleOf, personText } from './lock-people.ts';
 
 export interface LoadOptions {
   /** As `claimCommitBatches` returned for this transaction. */
@@ -233,139 +230,4 @@ function keptBy(visitors: readonly VisitorRow[]): {
     ),
     deviceTokens: visitors.flatMap(({ profile }) => Object.keys(profile.devices)),
   };
-}
-
-/**
- * Locks the identifiers that must be held. If another transaction moved an identifier in between,
- * the locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
- * other.
- */
-async function readOrLockIdentifiers(
-  transaction: DatabaseOrTransaction,
-  needs: StateNeeds,
-  messageDeliveries: readonly MessageDeliveryRow[],
-  read: readonly IdentifierRow[],
-  looksForRemadeNames: boolean,
-): Promise<readonly IdentifierRow[]> {
-  const otherPeople = [...needs.people, ...messageDeliveries].flatMap(
-    ({ personId }) => personId ?? [],
-  );
-  const held = identifiersToHold(needs, read, otherPeople);
-  // The names that a suppressed person gives up are found by number alone.
-  const namesBySvcId = needs.releasesIdentifiers && needs.people.length > 0;
-  if (held.length === 0 && !namesBySvcId) return read;
-  const heldTexts = new Set(held.map(textOf));
-  const rows = new Map(
-    read.filter((row) => !heldTexts.has(textOf(row))).map((row) => [textOf(row), row]),
-  );
-  for (const row of await lockWithReleased(transaction, needs, held, looksForRemadeNames))
-    rows.set(textOf(row), row);
-  const found = [...rows.values()];
-  return identifiersToHold(needs, found, otherPeople).every((key) => heldTexts.has(textOf(key)))
-    ? found
-    : lockWithReleased(transaction, needs, needs.identifiers, looksForRemadeNames);
-}
-
-/**
- * Operations may give up identifiers that they do not name. Other shards that hold such identifiers are waited for
- * here, in order, and not later in a deadlock. Only the waiting depends on this unlocked look: the identifiers to give
- * up are found by person when they are written.
- */
-async function lockWithReleased(
-  transaction: DatabaseOrTransaction,
-  needs: StateNeeds,
-  identifiers: readonly IdentifierKey[],
-  looksForRemadeNames: boolean,
-): Promise<IdentifierRow[]> {
-  const lockNames = looksForRemadeNames ? lockRemade : lockIdentifiers;
-  if (!needs.releasesIdentifiers) return lockNames(transaction, identifiers);
-  const keys = new Map<string, IdentifierKey>();
-  const releasing = identifiers.filter((key) => needs.releasing.has(textOf(key)));
-  const all = await listIdentifiersOf(transaction, releasing, needs.people);
-  for (const key of [...identifiers, ...all]) keys.set(textOf(key), key);
-  return lockNames(transaction, [...keys.values()]);
-}
-
-/**
- * Locks the ones that exist once all are waited for. A waiting lock does not see a row that was deleted and made again
- * meanwhile. If it counts as free, the write meets a conflict. Without this look, a transaction that met one and tried
- * again met the next in 0.3 of tries beside merges of the same few people, and ten in a row once. With it, in 0.07.
- */
-async function lockRemade(
-  transaction: DatabaseOrTransaction,
-  keys: readonly IdentifierKey[],
-): Promise<IdentifierRow[]> {
-  for (;;) {
-    const rows = await lockIdentifiers(transaction, keys);
-    const locked = new Set(rows.map(textOf));
-    const missing = keys.filter((key) => !locked.has(textOf(key)));
-    if ((await listIdentifiers(transaction, missing)).length === 0) return rows;
-  }
-}
-
-const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
-  identifierText(environmentId, kind, value);
-
-/**
- * Locks the people. A merge that was waited for has given a person's messages to somebody else. Then the messages are
- * read once more, and their present owner is locked out of order; a deadlock is a conflict like any other.
- */
-async function lockPeopleOf(
-  transaction: DatabaseOrTransaction,
-  needs: StateNeeds,
-  identifiers: readonly IdentifierRow[],
-  read: readonly MessageDeliveryRow[],
-): Promise<Pick<LoadedState, 'people' | 'messageDeliveries'>> {
-  const asked = peopleToLock(needs, identifiers, read);
-  const people = await lockPeople(transaction, [...asked.values()]);
-  const there = new Set(people.map(personText));
-  const isLeft = (row: MessageDeliveryRow) => row.personId !== null && !there.has(personText(row));
-  let messageDeliveries = read;
-  while (messageDeliveries.some(isLeft)) {
-    messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
-    const moved = new Map<string, PersonKey>();
-    for (const row of messageDeliveries) {
-      const { environmentId, personId } = row;
-      if (personId !== null && !asked.has(personText(row)))
-        moved.set(personText(row), { environmentId, personId });
-    }
-    // A person who was asked for and is not there was deleted; the message still names them.
-    if (moved.size === 0) break;
-    for (const [text, key] of moved) asked.set(text, key);
-    for (const person of await lockPeople(transaction, [...moved.values()])) {
-      people.push(person);
-      there.add(personText(person));
-    }
-  }
-  return { people, messageDeliveries };
-}
-
-/** By workspace too: a caller may write any number after `cio_`, also the number of another tenant's person. */
-const personText = (key: { environmentId: number; personId: number | null }): string =>
-  `${key.environmentId} ${key.personId}`;
-
-function peopleToLock(
-  needs: StateNeeds,
-  identifiers: readonly IdentifierRow[],
-  messageDeliveries: readonly MessageDeliveryRow[],
-): Map<string, PersonKey> {
-  const people = new Map<string, PersonKey>();
-  const add = (environmentId: number, personId: number | null): void => {
-    if (personId === null) return;
-    const key = { environmentId, personId };
-    people.set(personText(key), key);
-  };
-  for (const { environmentId, personId } of needs.people) add(environmentId, personId);
-  for (const { environmentId, personId } of messageDeliveries) add(environmentId, personId);
-  const named = new Set<string>();
-  for (const { environmentId, kind, value, needsPerson } of needs.identifiers) {
-    if (needsPerson) named.add(identifierText(environmentId, kind, value));
-  }
-  if (named.size > 0) {
-    for (const { environmentId, kind, value, personId, suppressed } of identifiers) {
-      if (!suppressed && named.has(identifierText(environmentId, kind, value)))
-        add(environmentId, personId);
-    }
-  }
-  return people;
 }
