@@ -13,7 +13,8 @@ import {
 } from '@sluice/database/imports/import-chunks';
 import { isOnlyWorkspace } from '@sluice/database/accounts/environments';
 import type { Database } from '@sluice/database/connection/connection';
-import type { ImportRow, ImportStep } from '@sluice/database/imports/imports';
+import type { ImportRow } from '@sluice/database/imports/imports';
+import type { ImportStep } from '@sluice/database/imports/import-claims';
 import { isKnownEncoding } from '@sluice/database/imports/file-encoding';
 import { inChunks } from '@sluice/database/imports/in-chunks';
 import {

@@ -4,7 +4,7 @@
  * Claims are made one after another: two at the same time could each give an account its last place. Used by
  * `run-import.ts`.
  */
-import type { ClaimedImport } from '@sluice/database/imports/imports';
+import type { ClaimedImport } from '@sluice/database/imports/import-claims';
 import { accountsWithoutPlace } from '@sluice/domain/imports/fetch-share';
 
 /** Claims an import of another account than these. */

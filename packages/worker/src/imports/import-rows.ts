@@ -15,12 +15,8 @@ import type { DatabaseOrTransaction } from '@sluice/database/connection/connecti
 import { waitingForEach } from '@sluice/database/connection/pipelined-transaction';
 import { claimCommitBatches } from '@sluice/database/events/commit-batches';
 import { insertImportProblems } from '@sluice/database/imports/import-problems';
-import {
-  advanceImport,
-  lockImport,
-  type FileForm,
-  type ImportRow,
-} from '@sluice/database/imports/imports';
+import { advanceImport, lockImport } from '@sluice/database/imports/import-claims';
+import { type FileForm, type ImportRow } from '@sluice/database/imports/imports';
 import { listIncomingSubscriptions } from '@sluice/database/delivery/incoming-subscriptions';
 import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
 import {

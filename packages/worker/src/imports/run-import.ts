@@ -13,13 +13,10 @@ import { sumImportProblems } from '@sluice/database/imports/import-problems';
 import {
   advanceImport,
   claimImport,
-  failAbandonedUploads,
-  failStuckImports,
-  type FileForm,
-  type ImportRow,
-  type ImportState,
   type ImportStep,
-} from '@sluice/database/imports/imports';
+} from '@sluice/database/imports/import-claims';
+import { failAbandonedUploads, failStuckImports } from '@sluice/database/imports/import-upkeep';
+import { type FileForm, type ImportRow, type ImportState } from '@sluice/database/imports/imports';
 import { readColumns, spreadsheetRow } from '@sluice/domain/imports/import-file';
 import { problemsCapacity } from '@sluice/domain/imports/problem-limits';
 import { UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/imports/import-limits';

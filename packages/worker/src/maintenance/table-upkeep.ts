@@ -5,7 +5,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { makeEventPartitions } from '@sluice/database/events/events';
 import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
-import { deleteOldImports } from '@sluice/database/imports/imports';
+import { deleteOldImports } from '@sluice/database/imports/import-upkeep';
 import { deleteOldMinutes } from '@sluice/database/maintenance/minute-statistics';
 import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
 import { forgetDeletedIdentifiers } from '@sluice/database/people/deleted-identifiers';

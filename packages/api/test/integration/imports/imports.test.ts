@@ -1,7 +1,8 @@
 /** Imports over HTTP once they are made: watched, cancelled, listed. */
 import { appendImportChunk } from '@sluice/database/imports/import-chunks';
 import { cancelImport, insertImport } from '@sluice/database/imports/import-changes';
-import { advanceImport, claimImport, type ImportRow } from '@sluice/database/imports/imports';
+import { advanceImport, claimImport } from '@sluice/database/imports/import-claims';
+import { type ImportRow } from '@sluice/database/imports/imports';
 import { insertImportProblems } from '@sluice/database/imports/import-problems';
 import { BY_TEST, untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';

@@ -3,7 +3,7 @@ import { sql, type RawBuilder } from 'kysely';
 import { expect, test } from 'vitest';
 import { claimExport, listExportsToRun } from '../../../src/audit/audit-log-exports.ts';
 import { findDueWork, type DueKind } from '../../../src/maintenance/due-work.ts';
-import { claimImport } from '../../../src/imports/imports.ts';
+import { claimImport } from '../../../src/imports/import-claims.ts';
 import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../../src/delivery/lanes.ts';
 import { claimReplay } from '../../../src/replays/replay-lanes.ts';
 import { listDuePurchases } from '../../../src/billing/purchase-workflows.ts';

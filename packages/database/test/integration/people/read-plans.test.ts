@@ -15,7 +15,8 @@ import {
   listDeliveriesOfEvent,
 } from '@sluice/database/events/event-traces';
 import { listImportProblems } from '@sluice/database/imports/import-problems';
-import { claimImport, findImport, listImports } from '@sluice/database/imports/imports';
+import { claimImport } from '@sluice/database/imports/import-claims';
+import { findImport, listImports } from '@sluice/database/imports/imports';
 import { findLaneState } from '@sluice/database/delivery/lane-states';
 import {
   findUnknownKeys,

@@ -6,7 +6,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { claimImport, type ImportKey } from '@sluice/database/imports/imports';
+import { claimImport } from '@sluice/database/imports/import-claims';
+import { type ImportKey } from '@sluice/database/imports/imports';
 import { findDueWork } from '@sluice/database/maintenance/due-work';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { createLogger } from '@sluice/platform/process/logger';

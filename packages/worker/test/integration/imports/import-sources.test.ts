@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/imports/import-changes';
-import { lockImport } from '@sluice/database/imports/imports';
+import { lockImport } from '@sluice/database/imports/import-claims';
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';

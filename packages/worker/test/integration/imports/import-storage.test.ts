@@ -1,7 +1,7 @@
 /** Shared resources of all workspaces for imports: the storage for files, and the turns of the workers. */
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/imports/import-changes';
-import { claimImport } from '@sluice/database/imports/imports';
+import { claimImport } from '@sluice/database/imports/import-claims';
 import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
 import { BY_TEST } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';

@@ -5,7 +5,7 @@
  */
 import { cancelImport } from '@sluice/database/imports/import-changes';
 import { BY_TEST, untilLockWaiters } from '@sluice/database/testing/testing';
-import { claimImport } from '@sluice/database/imports/imports';
+import { claimImport } from '@sluice/database/imports/import-claims';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ImportsWorld } from '../support/imports-world.ts';
