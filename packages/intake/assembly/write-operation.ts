@@ -39,13 +39,13 @@ import { copy, digitCountOf, writeInteger } from './write-bytes';
 export const OPERATION_COUNT_MAX: i32 = 2_500;
 /** The parts of an operation that are not copied from its call are smaller. */
 export const OPERATION_SIZE_BYTES_MAX: i32 = 512;
-const RESULT_SIZE_BYTES: i32 = 16;
+const RESULT_SIZE_BYTES: i32 = 20;
 const ULID_SIZE_BYTES: i32 = 26;
 const ID_ROOM_SIZE_BYTES: i32 = 32;
 
 /**
- * Of each operation four integers: the hash of its person's key, the hash of the anonymous id's key (without one the first
- * again), its first address in memory, the address behind its last.
+ * Of each operation five integers: the hash of its person's key, the hash of the anonymous id's key (without one the first
+ * again), its first address in memory, the address behind its last, the hash of its event id (0 if it came without one).
  */
 export const results: i32 = <i32>memory.data(OPERATION_COUNT_MAX * RESULT_SIZE_BYTES);
 /** The ULID of the next event that comes without an id. */
@@ -119,6 +119,7 @@ export function writeOperation(
   store<u32>(result, isKnown && isSeen ? keyHashOf(environment, ANONYMOUS_ID, false) : hash, 4);
   store<i32>(result, from, 8);
   store<i32>(result, to, 12);
+  store<u32>(result, eventIdSizeBytes > 0 ? eventIdHashOf(environment) : 0, 16);
   return to;
 }
 
@@ -202,6 +203,20 @@ function keyHashOf(environmentId: u32, person: i32, isEmail: bool): u32 {
   hash = (hash ^ (hash >> 13)) * 0xc2b2ae35;
   hash ^= hash >> 16;
   return hash;
+}
+
+/** As in `src/calls/repeated-event-ids.ts`. */
+function eventIdHashOf(environmentId: u32): u32 {
+  const end = endOf(MESSAGE_ID);
+  let hash = environmentId ^ <u32>sizeOf(MESSAGE_ID);
+  for (let index = startOf(MESSAGE_ID); index < end; index += 4) {
+    let word = load<u32>(index);
+    const restBytes = end - index;
+    if (restBytes < 4) word &= ((<u32>1) << (<u32>restBytes * 8)) - 1;
+    hash = (hash ^ word) * 0x85ebca6b;
+    hash ^= hash >> 15;
+  }
+  return hash == 0 ? 1 : hash;
 }
 
 function writeField(to: i32, key: i32): i32 {

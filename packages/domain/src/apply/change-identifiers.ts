@@ -7,7 +7,7 @@
  */
 import { isPhone } from '../parsing/identifiers.ts';
 import { rememberRelease } from '../state/former/remember-names.ts';
-import { isRemoval, noteChange } from '../state/merge-attributes.ts';
+import { isRemoval, mergeAttributes, noteChange } from '../state/merge-attributes.ts';
 import type { Json, JsonObject } from '../values/json.ts';
 import type { Operation } from '../operations/operation.ts';
 import { describePerson, type LoadedPerson, type PersonState } from '../state/person-directory.ts';
@@ -87,7 +87,14 @@ export function giveIdentifier(
   }
   if (value !== null) set.directory.assign(operation.environmentId, kind, value, person);
   person.row = { ...person.row, [kind]: value, updatedAtMs: operation.receivedAtMs };
+  if (kind === 'phone') writePhone(person, value);
   return noteChange(changes, kind, current, value);
+}
+
+/** A phone that identifies is an attribute too, as it is of anybody else. */
+function writePhone(person: LoadedPerson, phone: string | null): void {
+  const { attributes } = mergeAttributes(person.row.attributes, { phone });
+  person.row = { ...person.row, attributes };
 }
 
 function refuseShape(set: WorkingSet, operation: Operation, kind: NamedKind, what: string): void {

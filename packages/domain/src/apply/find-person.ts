@@ -3,7 +3,6 @@
  * the apply step that name a person share it; the further effects of an identify are in `upsert-person.ts`.
  */
 import { giveIdentifier, type NamedKind } from './change-identifiers.ts';
-import type { JsonObject } from '../values/json.ts';
 import { noteChange } from '../state/merge-attributes.ts';
 import type { Operation, PersonIdentifier } from '../operations/operation.ts';
 import type { LoadedPerson, Resolution } from '../state/person-directory.ts';
@@ -84,16 +83,15 @@ export function createPerson(
   kind: NamedKind,
   value: string,
 ): LoadedPerson {
-  const person = addPerson(set, operation, kind === 'phone' ? { phone: value } : {});
+  const person = addPerson(set, operation);
   giveIdentifier(set, operation, person, kind, value, undefined);
   return person;
 }
 
-/** Adds a new person, without identifiers. */
+/** Adds a new person, without identifiers and attributes. */
 export function addPerson(
   set: WorkingSet,
   { environmentId, receivedAtMs }: Operation,
-  attributes: JsonObject,
 ): LoadedPerson {
   return set.directory.create({
     environmentId,
@@ -101,7 +99,7 @@ export function addPerson(
     id: null,
     email: null,
     phone: null,
-    attributes,
+    attributes: {},
     unsubscribed: null,
     attributesAtMs: null,
     attributePlaces: null,

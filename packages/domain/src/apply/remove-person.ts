@@ -63,7 +63,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
     findPerson(set, operation, operation.person);
   } else {
     // Somebody who never was: a number to keep the blocked identifier under.
-    const person = addPerson(set, operation, {});
+    const person = addPerson(set, operation);
     person.row = {
       ...person.row,
       ...(kind !== 'anonymous_id' && { [kind]: value }),

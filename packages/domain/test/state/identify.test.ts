@@ -178,6 +178,16 @@ describe('whom a call means', () => {
     expect(store.people).toMatchObject([{ phone: '+4915100000000', attributes: { plan: 'pro' } }]);
     expect(codes(store.apply(identify('phone:+4915112345678')))).toEqual(['suppressed']);
   });
+
+  it('forgets a phone that a call by svc_id removes or replaces', () => {
+    store.apply(identify('phone:+4915100000000', { id: '1' }));
+    const who = `svc_id:${svcId(store.people[0]?.personId ?? 0)}`;
+    store.apply(identify(who, { phone: '+4915100000001' }));
+    expect(store.people).toMatchObject([{ attributes: { phone: '+4915100000001' } }]);
+    store.apply(identify(who, { phone: null }));
+    expect(store.people).toMatchObject([{ id: '1', phone: null, attributes: {} }]);
+    expect(store.people[0]?.attributes).toEqual({});
+  });
 });
 
 describe('the changes of a call', () => {

@@ -15,6 +15,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { RepeatedEventIds } from '../calls/repeated-event-ids.ts';
 import type { Admission } from './admission.ts';
 import { AdmissionLines } from './admission-lines.ts';
 import type { CommittedTo } from './batch-committer.ts';
@@ -89,6 +90,7 @@ export class Batcher {
   /** The first one is the next flush, the last one takes new calls. */
   readonly #waiting: CommitGroup[] = [];
   readonly #buffers = new CommitBatchBuffers();
+  readonly #repeatedIds = new RepeatedEventIds();
   /** Calls that wait to be admitted. */
   readonly #lines: AdmissionLines;
   readonly #lineBuffers = new CommitBatchBuffers(LINE_BUFFER_SIZE_BYTES);
@@ -241,7 +243,7 @@ export class Batcher {
 
   #newGroup(buffers: CommitBatchBuffers): CommitGroup {
     const { shardCount, newId, traceFlush } = this.#options;
-    return new CommitGroup(shardCount, newId, buffers, traceFlush !== undefined);
+    return new CommitGroup(shardCount, newId, buffers, traceFlush !== undefined, this.#repeatedIds);
   }
 
   async #flushAll(): Promise<void> {

@@ -16,6 +16,7 @@ import {
   type CommitBatchBuffers,
 } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
+import { eventIdHashIn, type RepeatedEventIds } from '../calls/repeated-event-ids.ts';
 import type { ParsedOperations } from './fast-track-parser.ts';
 import type { OperationWriter } from './operation-writer.ts';
 
@@ -61,6 +62,7 @@ export class CommitGroup {
   readonly #newId: () => string;
   readonly #buffers: CommitBatchBuffers;
   readonly #keepsOperations: boolean;
+  readonly #repeatedIds: RepeatedEventIds;
   readonly #shardCount: number;
   /** Of the requests. */
   sizeBytes = 0;
@@ -76,17 +78,22 @@ export class CommitGroup {
   /** How many operations have a place in the flush. */
   #placeCount = 0;
 
-  /** @param keepsOperations - for traces, which know an operation by its identity. */
+  /**
+   * @param keepsOperations - for traces, which know an operation by its identity.
+   * @param repeatedIds - one a process.
+   */
   constructor(
     shardCount: number,
     newId: () => string,
     buffers: CommitBatchBuffers,
     keepsOperations: boolean,
+    repeatedIds: RepeatedEventIds,
   ) {
     this.#shardCount = shardCount;
     this.#newId = newId;
     this.#buffers = buffers;
     this.#keepsOperations = keepsOperations;
+    this.#repeatedIds = repeatedIds;
     this.#open = Array.from({ length: shardCount });
   }
 
@@ -105,6 +112,7 @@ export class CommitGroup {
       const part = this.#partFor(hash % this.#shardCount);
       part.writer.add(JSON.stringify(first));
       addKeys(part, first, hash);
+      this.#noteEventId(part, eventIdHashIn(first), hash);
       part.places.push(this.#placeCount++);
       if (this.#keepsOperations) part.operations.push(first);
       return;
@@ -145,7 +153,8 @@ export class CommitGroup {
       const shard = hash % this.#shardCount;
       firstShard ??= shard;
       if (shard !== firstShard) this.isAtomic = true;
-      const { writer, places } = this.#partFor(shard);
+      const part = this.#partFor(shard);
+      const { writer, places } = part;
       writer.addBytes(memory, operations.startOf(index), operations.endOf(index));
       writer.addKey(hash);
       const anonymousHash = operations.anonymousHashOf(index);
@@ -154,6 +163,7 @@ export class CommitGroup {
         writer.addKey(anonymousHash);
         writer.isOrderFree = false;
       }
+      this.#noteEventId(part, operations.eventIdHashOf(index), hash);
       places.push(this.#placeCount++);
     }
   }
@@ -176,6 +186,7 @@ export class CommitGroup {
       const part = this.#partFor(shard);
       part.writer.addBytes(bytes, operations.startOf(index), operations.endOf(index));
       operations.addKeysTo(index, part.writer);
+      this.#noteEventId(part, operations.eventIdHashOf(index), operations.shardHashOf(index));
       part.places.push(this.#placeCount++);
       if (this.#keepsOperations) part.operations.push(operations.operations[index] as Operation);
     }
@@ -223,12 +234,23 @@ export class CommitGroup {
       const to = from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount;
       const some = operations.slice(from, to);
       part.writer.addAll(JSON.stringify(some), some.length);
-      for (const [index, operation] of some.entries())
-        addKeys(part, operation, hashes[from + index] as number);
+      for (const [index, operation] of some.entries()) {
+        const hash = hashes[from + index] as number;
+        addKeys(part, operation, hash);
+        this.#noteEventId(part, eventIdHashIn(operation), hash);
+      }
       part.places.push(...places.slice(from, to));
       if (this.#keepsOperations) part.operations.push(...some);
       from += some.length;
     }
+  }
+
+  /** An event whose id came before under another key waits for that one. */
+  #noteEventId({ writer }: CommitBatchPart, idHash: number, keyHash: number): void {
+    const first = this.#repeatedIds.note(idHash, keyHash);
+    if (first === undefined) return;
+    writer.addKey(first);
+    writer.isOrderFree = false;
   }
 
   #partFor(shard: number): CommitBatchPart {

@@ -25,6 +25,8 @@ export interface ParsedOperations {
   keyHashOf(index: number): number;
   /** The hash of the key of its anonymous id; without one the same as the person's. */
   anonymousHashOf(index: number): number;
+  /** The hash of the event id that the client gave (`calls/repeated-event-ids.ts`); 0 without one. */
+  eventIdHashOf(index: number): number;
   /** Into `memory`; the end is behind the last byte. */
   startOf(index: number): number;
   endOf(index: number): number;
@@ -65,7 +67,7 @@ const ROWS: readonly string[] = [
 ];
 const ROW_COUNT_MAX = 47;
 const ROW_SIZE_BYTES = 256;
-const RESULT_INTEGER_COUNT = 4;
+const RESULT_INTEGER_COUNT = 5;
 /** As much as its memory holds; larger batches are rare. */
 const BODY_SIZE_BYTES_MAX = PIPELINES_STRICT_BATCH_SIZE_BYTES_MAX;
 
@@ -138,6 +140,10 @@ export class FastTrackParser implements ParsedOperations {
 
   anonymousHashOf(index: number): number {
     return this.#results[index * RESULT_INTEGER_COUNT + 1] as number;
+  }
+
+  eventIdHashOf(index: number): number {
+    return this.#results[index * RESULT_INTEGER_COUNT + 4] as number;
   }
 
   startOf(index: number): number {

@@ -10,6 +10,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { isOrderFree, keysOf, markOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
+import { eventIdHashIn } from '../calls/repeated-event-ids.ts';
 
 const SIZE_BYTES_MIN = 65_536;
 /** The most that a unit of UTF-16 takes in UTF-8. */
@@ -30,6 +31,7 @@ export class OperationWriter {
   readonly #hashEnds: number[] = [];
   readonly #hashes: number[] = [];
   readonly #areOrderFree: boolean[] = [];
+  readonly #eventIdHashes: number[] = [];
 
   /** @param keepsOperations - for traces, which know an operation by its identity, and for the live tail. */
   constructor(keepsOperations: boolean) {
@@ -58,6 +60,11 @@ export class OperationWriter {
     return this.#hashes[this.#hashStartOf(index)] as number;
   }
 
+  /** The hash of its event id; 0 if it is another operation. */
+  eventIdHashOf(index: number): number {
+    return this.#eventIdHashes[index] as number;
+  }
+
   /** Adds the hash of each key that the operation names, and whether it is free of order. */
   addKeysTo(index: number, writer: Pick<CommitBatchWriter, 'addKey' | 'isOrderFree'>): void {
     const end = this.#hashEnds[index] as number;
@@ -78,6 +85,7 @@ export class OperationWriter {
     if (mark !== undefined) this.#hashes.push(mark);
     this.#hashEnds.push(this.#hashes.length);
     this.#areOrderFree.push(isOrderFree(operation));
+    this.#eventIdHashes.push(eventIdHashIn(operation));
     if (receivedAtMs < this.receivedAtMs) this.receivedAtMs = receivedAtMs;
     if (this.keepsOperations) this.operations.push(operation);
   }
@@ -91,6 +99,7 @@ export class OperationWriter {
     this.#hashEnds.length = 0;
     this.#hashes.length = 0;
     this.#areOrderFree.length = 0;
+    this.#eventIdHashes.length = 0;
   }
 
   #hashStartOf(index: number): number {

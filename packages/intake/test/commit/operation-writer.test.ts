@@ -7,6 +7,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { commitBatchText, CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { RepeatedEventIds } from '../../src/calls/repeated-event-ids.ts';
 import { CommitGroup } from '../../src/commit/commit-group.ts';
 import { OperationWriter } from '../../src/commit/operation-writer.ts';
 
@@ -25,7 +26,13 @@ const operations: fc.Arbitrary<Operation> = fc
 /** The commit batches of a flush of these calls, by shard. */
 function flushOf(addAll: (group: CommitGroup) => void, keepsOperations: boolean) {
   let id = 0;
-  const group = new CommitGroup(4, () => `id-${id++}`, new CommitBatchBuffers(), keepsOperations);
+  const group = new CommitGroup(
+    4,
+    () => `id-${id++}`,
+    new CommitBatchBuffers(),
+    keepsOperations,
+    new RepeatedEventIds(),
+  );
   addAll(group);
   const parts = group.parts.map(({ shard, writer, places, operations: kept }) => {
     const written = writer.finish();
