@@ -1,4 +1,4 @@
-/** Merges of people with places of their writes, and late calls about people who are gone. */
+/** Merges with places of writes, and of people who are gone. */
 import { beforeEach, expect, test } from 'vitest';
 import { orderPlaceOf } from '../../src/operations/order-place.ts';
 import { PREFERENCES_ATTRIBUTE } from '../../src/parsing/read-preferences.ts';

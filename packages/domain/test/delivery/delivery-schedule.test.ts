@@ -103,6 +103,20 @@ describe('the waits', () => {
     });
   });
 
+  test.each([
+    ['for the hour of a listed failure', notFound, undefined, 5_000 + HOUR_MS],
+    ['until Retry-After', unavailable, 65_000, 65_000],
+    ['until Retry-After, at most for an hour', unavailable, 2 * HOUR_MS, 5_000 + HOUR_MS],
+    ['until Retry-After, at most until the giving up', unavailable, HOUR_MS, 30 * 60_000],
+    ['no longer after any other failure', unavailable, undefined, -Infinity],
+  ])('the endpoint rests %s', (_, failure, retryAfterMs, restsUntilMs) => {
+    const giveUpAfterMs = retryAfterMs === HOUR_MS ? 30 * 60_000 : policy.giveUpAfterMs;
+    const attempt = { ...failure, startedAtMs: 0, retryAfterMs };
+    expect(
+      judgeFailure(NEVER_ATTEMPTED, attempt, 5_000, { ...policy, giveUpAfterMs }, 0),
+    ).toMatchObject({ outcome: 'retrying', restsUntilMs });
+  });
+
   test('chance shortens an exponential wait by at most half, and waits never get shorter', () => {
     fc.assert(
       fc.property(
