@@ -53,6 +53,19 @@ describe('without the svc_id', () => {
     expect(historyOf(changes)).toEqual([conflict('email', { email: 'b@x', belongs_to: SECOND })]);
   });
 
+  test('the email that the person has, in other letters, is neither a change nor an issue', () => {
+    store.apply(identify('email:a@x'));
+    const changes = store.apply(identify('email:a@x', { email: 'A@x' }));
+    expect(changes).toMatchObject({ issues: [], events: [] });
+  });
+
+  test('a phone of a person with another identifier is an ordinary attribute', () => {
+    store.apply(identify('id:1', { phone: '+4915112345678' }));
+    expect(store.people).toMatchObject([
+      { id: '1', phone: null, attributes: { phone: '+4915112345678' } },
+    ]);
+  });
+
   test('a value that is neither text nor a number is left out', () => {
     const changes = store.apply(identify('id:1', { email: { a: 1 } }));
     expect(issuesOf(changes)).toMatchObject([
@@ -69,6 +82,24 @@ describe('under the svc_id', () => {
   const underFirst = (attributes: Parameters<typeof identify>[1]): Operation => ({
     ...identify(`svc_id:${FIRST}`, attributes),
     receivedAtMs: NOW_MS + 1,
+  });
+
+  test('an email is removed and free again, and the history has both values', () => {
+    store.apply(identify('id:1', { email: 'a@x' }));
+    const changes = store.apply(underFirst({ email: null }));
+    expect(historyOf(changes)).toMatchObject([
+      { kind: 'attribute_change', data: { email: { from: 'a@x', to: null } } },
+    ]);
+    expect(store.identifiers.map(({ kind, value }) => `${kind}:${value}`)).toEqual(['id:1']);
+    store.apply(identify('email:a@x'));
+    expect(store.people).toMatchObject([{ id: '1', email: null }, { email: 'a@x' }]);
+  });
+
+  test('a replaced id still means the person in late calls of before', () => {
+    store.apply(identify('id:1'));
+    store.apply(underFirst({ id: '2' }));
+    store.apply({ ...identify('id:1', { plan: 'late' }), receivedAtMs: NOW_MS, isReplayed: true });
+    expect(store.people).toMatchObject([{ id: '2', attributes: { plan: 'late' } }]);
   });
 
   test('a phone is replaced by another number', () => {

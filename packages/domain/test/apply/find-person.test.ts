@@ -20,6 +20,9 @@ test.each([
     personId: 1,
     data,
   });
+  const attributes = who.startsWith('phone:') ? { phone: who.slice('phone:'.length) } : {};
+  expect(store.people).toMatchObject([{ attributes }]);
+  expect(Object.keys(store.people[0]?.attributes ?? {})).toEqual(Object.keys(attributes));
 });
 
 test('an anonymous id that an alias names as a new name makes no person', () => {
@@ -56,3 +59,12 @@ test('a call about a person who is missing is recorded', () => {
     },
   ]);
 });
+
+test.each([track('svc_id:a3000009', 'seen'), identify('svc_id:a3000009', { plan: 'pro' })])(
+  'an unknown svc_id makes no person: $type',
+  (call) => {
+    const { issues } = store.apply(call);
+    expect(store.people).toEqual([]);
+    expect(issues).toMatchObject([{ issue: { code: 'person_not_found', field: 'svc_id' } }]);
+  },
+);
