@@ -176,9 +176,9 @@ function joinPlaces(
   return joined;
 }
 
+/** The secondary's own rows are removed with the person. */
 function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
   for (const device of set.devices.of(secondary)) {
-    set.devices.delete(device);
     if (!set.devices.get(deviceText(primary, device.token)))
       set.devices.set({ ...device, personId: primary.personId });
   }
@@ -187,7 +187,6 @@ function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPe
 function moveRelationships(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
   const { personId } = primary;
   for (const relationship of set.relationships.of(secondary)) {
-    set.relationships.delete(relationship);
     const { objectNumber } = relationship;
     if (!set.relationships.get(relationshipText({ personId, objectNumber })))
       set.relationships.set({ ...relationship, personId });
@@ -196,7 +195,6 @@ function moveRelationships(set: WorkingSet, primary: LoadedPerson, secondary: Lo
 
 function moveSegments(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
   for (const member of set.segmentMembers.of(secondary)) {
-    set.segmentMembers.delete(member);
     const moved = { ...member, personId: primary.personId };
     set.segmentMembers.set(moved);
   }

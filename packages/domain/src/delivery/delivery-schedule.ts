@@ -74,8 +74,8 @@ export type FailureVerdict =
       readonly outcome: 'retrying';
       readonly retry: RetryState;
       readonly nextAttemptAtMs: number;
-      /** Until when the answer asks that the endpoint be left alone: by the one-hour list, or by `Retry-After`. */
-      readonly restsUntilMs: number | null;
+      /** The answer asks that the endpoint be left alone until then, by the one-hour list or by `Retry-After`. Else past. */
+      readonly restsUntilMs: number;
     }
   | { readonly outcome: 'abandoned'; readonly retry: RetryState };
 
@@ -115,11 +115,9 @@ export function judgeFailure(
     ? policy.listedFailureWaitMs
     : backoffMs(retry.backoffSteps, policy, chance);
   const retryAfterMs = Math.min(attempt.retryAfterMs ?? -Infinity, endedAtMs + RETRY_AFTER_MS_MAX);
-  const scheduledAtMs = Math.min(endedAtMs + waitMs, giveUpAtMs);
-  const nextAttemptAtMs = Math.min(Math.max(scheduledAtMs, retryAfterMs), giveUpAtMs);
+  const nextAttemptAtMs = Math.min(Math.max(endedAtMs + waitMs, retryAfterMs), giveUpAtMs);
   // An exponential step is the delivery's own; both others are about the endpoint.
-  const asksUntilMs = retryAfterMs > endedAtMs ? Math.min(retryAfterMs, giveUpAtMs) : null;
-  const restsUntilMs = isListedWait ? nextAttemptAtMs : asksUntilMs;
+  const restsUntilMs = isListedWait ? nextAttemptAtMs : Math.min(retryAfterMs, giveUpAtMs);
   return { outcome: 'retrying', retry, nextAttemptAtMs, restsUntilMs };
 }
 

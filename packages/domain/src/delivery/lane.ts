@@ -53,6 +53,12 @@ export interface LaneDelivery {
   readonly merges?: ReadonlyMap<number, number>;
 }
 
+interface Failing {
+  readonly head: number | undefined;
+  readonly nextProbeAtMs: number;
+  readonly restsUntilMs: number;
+}
+
 interface Entry<Delivery> extends LineEntry {
   readonly delivery: Delivery;
   retry: RetryState;
@@ -90,9 +96,9 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #cursor: number;
   #attemptedThrough: number;
   #loadedThrough: number;
-  /** A waiting delivery with a lower sequence stands in a line or is in `#released`, unless the lane is failing. */
-  #next: number;
-  /** Deliveries before `#next` whose turn in their line has come, in order. */
+  /** A waiting delivery up to here stands in a line or is in `#released`, unless the lane is failing. */
+  #passedThrough: number;
+  /** Deliveries up to `#passedThrough` whose turn in their line has come, in order. */
   #released: Entry<Delivery>[] = [];
   #inFlight = 0;
   #concurrencyLimit: number;
@@ -100,20 +106,14 @@ export class LaneRun<Delivery extends LaneDelivery> {
    * Set exactly while failing. `head` is the earliest delivery known to have failed, undefined until it is loaded. The
    * endpoint rests until `restsUntilMs` because of an answer: the hour of `ingestion-webhooks.md` §7, or `Retry-After`.
    */
-  #failing:
-    | {
-        readonly head: number | undefined;
-        readonly nextProbeAtMs: number;
-        readonly restsUntilMs: number;
-      }
-    | undefined;
+  #failing: Failing | undefined;
 
   constructor(snapshot: LaneSnapshot, policy: LanePolicy) {
     this.#policy = policy;
     this.#cursor = snapshot.cursor;
     this.#attemptedThrough = snapshot.attemptedThrough;
     this.#loadedThrough = snapshot.cursor;
-    this.#next = snapshot.cursor + 1;
+    this.#passedThrough = snapshot.cursor;
     this.#concurrencyLimit = Math.min(Math.max(snapshot.concurrencyLimit, 1), policy.windowMax);
     if (snapshot.nextProbeAtMs !== null) {
       const { nextProbeAtMs } = snapshot;
@@ -132,7 +132,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   /** How many loaded deliveries come after those already started; when few, it is time to load more. */
   get ahead(): number {
-    return this.#loadedThrough - Math.max(this.#next - 1, this.#cursor);
+    return this.#loadedThrough - Math.max(this.#passedThrough, this.#cursor);
   }
 
   /** How many loaded deliveries wait for an earlier one about the same person. */
@@ -142,7 +142,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   /** How many deliveries are held in memory: loaded, and not all before them finished. */
   get span(): number {
-    return this.#loadedThrough - this.#cursor;
+    return this.#entries.size;
   }
 
   get loadedThrough(): number {
@@ -190,14 +190,15 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   /** True if `start` would give one. */
   mayStart(nowMs: number): boolean {
-    return (this.#failing ? this.#probe(nowMs) : this.#nextWaiting()) !== undefined;
+    return (this.#failing ? this.#probe(this.#failing, nowMs) : this.#nextWaiting()) !== undefined;
   }
 
   /** The delivery to send now, which counts as in flight from here; undefined if no delivery may start. */
   start(nowMs: number): Delivery | undefined {
-    const entry = this.#failing ? this.#probe(nowMs) : this.#nextWaiting();
+    const entry = this.#failing ? this.#probe(this.#failing, nowMs) : this.#nextWaiting();
     if (!entry) return undefined;
-    if (entry === this.#released[0]) this.#released.shift();
+    // It is the first of them, if there are any. While failing their turns do not count.
+    this.#released.shift();
     entry.state = 'in_flight';
     this.#inFlight++;
     this.#attemptedThrough = Math.max(this.#attemptedThrough, entry.delivery.sequence);
@@ -246,13 +247,14 @@ export class LaneRun<Delivery extends LaneDelivery> {
     }
     entry.state = 'waiting';
     this.#inFlight--;
-    const known = this.#failing ?? { head: sequence, nextProbeAtMs: 0, restsUntilMs: 0 };
-    const restsUntilMs = Math.max(known.restsUntilMs, verdict.restsUntilMs ?? 0);
+    const own = { nextProbeAtMs: verdict.nextAttemptAtMs, restsUntilMs: verdict.restsUntilMs };
+    const known = this.#failing ?? { ...own, head: sequence };
+    const restsUntilMs = Math.max(known.restsUntilMs, own.restsUntilMs);
     const head = Math.min(known.head ?? sequence, sequence);
-    const ownProbeAtMs = sequence === head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
+    const { nextProbeAtMs } = sequence === head ? own : known;
     this.#failing = {
       head,
-      nextProbeAtMs: Math.max(ownProbeAtMs, restsUntilMs),
+      nextProbeAtMs: Math.max(nextProbeAtMs, restsUntilMs),
       restsUntilMs,
     };
     return 'retrying';
@@ -280,9 +282,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   /** Everything started before a failure has ended, so the earliest that failed is the head. */
-  #probe(nowMs: number): Entry<Delivery> | undefined {
-    if (this.#inFlight > 0 || nowMs < (this.#failing?.nextProbeAtMs ?? 0)) return undefined;
-    const head = this.#failing?.head;
+  #probe({ head, nextProbeAtMs }: Failing, nowMs: number): Entry<Delivery> | undefined {
+    if (this.#inFlight > 0 || nowMs < nextProbeAtMs) return undefined;
     return head === undefined ? undefined : this.#entries.get(head);
   }
 
@@ -290,8 +291,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
     if (this.#inFlight >= this.#concurrencyLimit) return undefined;
     const [released] = this.#released;
     if (released) return released;
-    for (; this.#next <= this.#loadedThrough; this.#next++) {
-      const entry = this.#entries.get(this.#next);
+    for (; this.#passedThrough < this.#loadedThrough; this.#passedThrough++) {
+      const entry = this.#entries.get(this.#passedThrough + 1);
       if (entry?.state === 'waiting' && entry.waitsFor === 0) return entry;
     }
     return undefined;
@@ -322,18 +323,16 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   #release(entry: Entry<Delivery>): void {
-    const released = this.#released;
-    let place = released.length;
-    const { sequence } = entry.delivery;
-    while (place > 0 && (released[place - 1]?.delivery.sequence ?? 0) > sequence) place--;
-    released.splice(place, 0, entry);
+    this.#released = [...this.#released, entry].toSorted(
+      (one, other) => one.delivery.sequence - other.delivery.sequence,
+    );
   }
 
   #resume(): void {
     this.#failing = undefined;
     this.#concurrencyLimit = 1;
     // Deliveries that failed beside the head wait behind it.
-    this.#next = this.#cursor + 1;
+    this.#passedThrough = this.#cursor;
     this.#released = [];
   }
 
@@ -342,7 +341,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     entry.state = 'finished';
     this.#inFlight--;
     const released = this.#lines.leave(entry);
-    if (released && released.delivery.sequence < this.#next) this.#release(released);
+    if (released && released.delivery.sequence <= this.#passedThrough) this.#release(released);
     this.#advance();
   }
 

@@ -40,13 +40,19 @@ export class PersonLines<Entry extends LineEntry> {
     this.#lasts.set(personId, entry);
   }
 
-  /** Takes a finished delivery out of its line. @returns the one whose turn has come. */
+  /**
+   * Takes a finished delivery out of its line. One that finished before its turn, the head of a failing lane, keeps its
+   * place until the ones before it are finished.
+   *
+   * @returns the one whose turn has come.
+   */
   leave(entry: Entry): Entry | undefined {
-    const { follower, personId } = entry;
+    const { follower, personId, waitsFor } = entry;
+    if (waitsFor > 0) return undefined;
     if (follower) {
       if (--follower.waitsFor > 0) return undefined;
       this.#inLineCount--;
-      return follower as Entry;
+      return follower.state === 'finished' ? this.leave(follower as Entry) : (follower as Entry);
     }
     if (personId === null) return undefined;
     const last = this.#lasts.get(personId);
@@ -72,7 +78,7 @@ export class PersonLines<Entry extends LineEntry> {
     );
     if (lines.size === 0) return;
     for (const entry of entries) {
-      if (entry.personId === null || entry.state === 'finished') continue;
+      if (entry.personId === null || (entry.state === 'finished' && entry.waitsFor === 0)) continue;
       const personId = merges.get(entry.personId) ?? entry.personId;
       lines.get(personId)?.push(entry);
     }

@@ -56,12 +56,12 @@ export function identifiersToHold(
     needs.identifiers.filter((each) => each.needsPerson || ownerOf(each) == null),
   );
   for (const each of linkedAnew(needs, ownerOf)) held.add(each);
+  // With null and undefined for identifiers without an owner, which are all held.
   const changedPeople = new Set<number | null | undefined>(otherPeople);
-  for (const each of held) changedPeople.add(ownerOf(each) ?? undefined);
-  changedPeople.delete(undefined);
+  for (const each of held) changedPeople.add(ownerOf(each));
   // Most batches: events of known people.
-  if (held.size === 0 && changedPeople.size === 0) return [];
-  return needs.identifiers.filter((each) => held.has(each) || changedPeople.has(ownerOf(each)));
+  if (changedPeople.size === 0) return [];
+  return needs.identifiers.filter((each) => changedPeople.has(ownerOf(each)));
 }
 
 /** Both identifiers of each link that is not there: an anonymous id that the person has already is not given to them again. */

@@ -15,8 +15,7 @@ export const INSTANT_MS_MAX = 253_402_300_799_999;
 /** True from 1970 to 9999. */
 export const isInstantMs = (ms: number): boolean => ms >= 0 && ms <= INSTANT_MS_MAX;
 
-/** `2024-05-01`; all others are longer, by no more than the digits of a fraction. */
-const LENGTH_MIN = 10;
+/** A fraction may have more digits than are read, but not any number of them. */
 const LENGTH_MAX = 64;
 
 /**
@@ -28,7 +27,7 @@ const LENGTH_MAX = 64;
  */
 export function parseIsoMs(text: string, mustBeInstant: boolean): number | undefined {
   const { length } = text;
-  if (length < LENGTH_MIN || length > LENGTH_MAX) return undefined;
+  if (length > LENGTH_MAX) return undefined;
   const isExtended = unitAt(text, 4) === 45;
   if (isExtended ? unitAt(text, 7) !== 45 : !isLetterT(unitAt(text, 8))) return undefined;
   const century = twoDigits(text, 0);
@@ -37,7 +36,7 @@ export function parseIsoMs(text: string, mustBeInstant: boolean): number | undef
   const day = twoDigits(text, isExtended ? 8 : 6);
   if (century < 0 || yearOfCentury < 0 || month < 1 || month > 12 || day < 1) return undefined;
   const year = century * 100 + yearOfCentury;
-  if (year === 0 || (day > 28 && day > daysInMonth(year, month))) return undefined;
+  if (year === 0 || day > daysInMonth(year, month)) return undefined;
   const dayMs = daysSinceEpoch(year, month, day) * 86_400_000;
   if (length === 10 && isExtended) return mustBeInstant ? undefined : dayMs;
 
@@ -59,7 +58,7 @@ export function parseIsoMs(text: string, mustBeInstant: boolean): number | undef
     at += 2;
     if (unitAt(text, at) === 46 || unitAt(text, at) === 44) {
       const first = ++at;
-      for (let scale = 100; at < length && isDigit(unitAt(text, at)); at++) {
+      for (let scale = 100; isDigit(unitAt(text, at)); at++) {
         const digit = unitAt(text, at) - 48;
         if (digit !== 0) isWhole = false;
         milliseconds += digit * scale;
@@ -106,7 +105,7 @@ const isDigit = (unit: number): boolean => unit >= 48 && unit <= 57;
 function twoDigits(text: string, at: number): number {
   const tens = unitAt(text, at) - 48;
   const ones = unitAt(text, at + 1) - 48;
-  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
+  return tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
 }
 
 function daysInMonth(year: number, month: number): number {

@@ -16,7 +16,8 @@ export class TextSearch {
   readonly #isFound: Uint8Array;
 
   constructor(values: readonly string[]) {
-    const nodeCountMax = 1 + values.reduce((sum, { length }) => sum + length, 0);
+    let nodeCountMax = 1;
+    for (const { length } of values) nodeCountMax += length;
     this.#ends = new Int32Array(nodeCountMax);
     this.#isFound = new Uint8Array(nodeCountMax);
     for (const nodes of this.#addAll(values)) for (const node of nodes) this.#link(node);

@@ -33,7 +33,7 @@ export const isWithinBounds = (ms: number, { earliestMs, latestMs }: TimeBounds)
 /** Of a time at which something happened: at most a year ahead, for clients plan. */
 export function boundsOfEvents(nowMs: number): TimeBounds {
   // The items of a batch have one time of receipt, and a calendar costs as much as the rest of reading a time.
-  if (lastBounds.nowMs !== nowMs)
+  if (lastBounds?.nowMs !== nowMs)
     lastBounds = {
       nowMs,
       bounds: { earliestMs: EARLIEST_TIME_MS, latestMs: sameDayNextYearMs(nowMs) },
@@ -41,10 +41,7 @@ export function boundsOfEvents(nowMs: number): TimeBounds {
   return lastBounds.bounds;
 }
 
-let lastBounds: { readonly nowMs: number; readonly bounds: TimeBounds } = {
-  nowMs: NaN,
-  bounds: { earliestMs: 0, latestMs: 0 },
-};
+let lastBounds: { readonly nowMs: number; readonly bounds: TimeBounds } | undefined;
 
 /** Of a time that decides which of two writes is the later. */
 export const boundsOfOrdering = (nowMs: number): TimeBounds => ({
@@ -98,7 +95,7 @@ export const isUnixTimeText = (text: string): boolean =>
 function isRounded(text: string): boolean {
   const { fraction = '', exponent } =
     /(?:\.(?<fraction>\d+))?E\+(?<exponent>\d+)$/.exec(text)?.groups ?? {};
-  return exponent !== undefined && fraction.length < Number(exponent);
+  return fraction.length < Number(exponent);
 }
 
 const ROUNDED = 'is rounded, as spreadsheets do in a narrow cell; give all of its digits';
@@ -109,8 +106,9 @@ const PRINTED_TIME =
 
 /** A zone's name alone has no meaning unless it is UTC's. */
 function parsePrintedMs(text: string): number | undefined {
-  const { date, time, offset, zone } = PRINTED_TIME.exec(text)?.groups ?? {};
-  if (date === undefined || time === undefined) return undefined;
+  const printed = PRINTED_TIME.exec(text)?.groups;
+  if (!printed) return undefined;
+  const { date, time, offset, zone } = printed;
   if (offset === undefined && zone !== 'UTC' && zone !== 'GMT') return undefined;
   return parseIsoMs(`${date}T${time}${offset ?? 'Z'}`, true);
 }

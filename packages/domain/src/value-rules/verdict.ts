@@ -35,8 +35,7 @@ export const isAbsent = (value: unknown): value is undefined | null | string =>
 
 /** The first unit decides for nearly every text, because it is beyond the blank. */
 const isBlank = (text: string): boolean =>
-  text === '' ||
-  ((text.charCodeAt(0) <= 0x20 || text.charCodeAt(0) >= 0x7f) && trimmed(text) === '');
+  text === '' || (isBlankUnit(text.charCodeAt(0)) && trimmed(text) === '');
 
 /**
  * Characters that are removed at both ends of a text. They are the ones that `String.prototype.trim` cuts, and the
@@ -51,11 +50,11 @@ export const BLANKS =
 
 /** The text without blanks and line breaks at its ends; the very text if it has no such ends. */
 export function trimmed(text: string): string {
-  // Of ASCII only 0x20 and below are blank; no text begins and ends so but few.
+  // The unit behind either end of a text is NaN, which is not blank.
   let start = 0;
   let end = text.length;
-  while (start < end && isBlankUnit(text.charCodeAt(start))) start++;
-  while (start < end && isBlankUnit(text.charCodeAt(end - 1))) end--;
+  while (isBlankUnit(text.charCodeAt(start))) start++;
+  while (isBlankUnit(text.charCodeAt(end - 1))) end--;
   return end - start === text.length ? text : text.slice(start, end);
 }
 
@@ -63,5 +62,6 @@ const BLANK_UNITS: ReadonlySet<number> = new Set(
   Array.from(BLANKS, (blank) => blank.charCodeAt(0)),
 );
 
+/** Of ASCII only 0x20 and below are blank, so few texts need the set. */
 const isBlankUnit = (unit: number): boolean =>
   (unit <= 0x20 || unit >= 0x7f) && BLANK_UNITS.has(unit);

@@ -138,13 +138,11 @@ describe('the steps of a purchase workflow', () => {
     ['checkout', 'invoiced', 'customer subscribe'],
   ] as const)('of %s by %s have their order: %s', (kind, rail, order) => {
     const steps: StepRecord[] = [];
-    for (;;) {
-      const next = nextMove({ kind, rail, isExpired: false }, steps);
-      if (next.move !== 'do') break;
-      steps.push({ step: next.step, attempt: next.attempt, state: 'done' });
-    }
+    const next = () => nextMove({ kind, rail, isExpired: false }, steps);
+    for (let move = next(); move.move === 'do' && steps.length < 9; move = next())
+      steps.push({ step: move.step, attempt: move.attempt, state: 'done' });
     expect(steps.map(({ step }) => step).join(' ')).toBe(order);
-    expect(nextMove({ kind, rail, isExpired: false }, steps)).toEqual(
+    expect(next()).toEqual(
       kind === 'addons' || kind === 'checkout'
         ? { move: 'finish', status: 'success' }
         : { move: 'wait-for-payment' },
@@ -303,13 +301,9 @@ describe('the steps of a purchase workflow', () => {
     });
   });
 
-  test('waits grow and end at an hour', () => {
-    const delays = Array.from({ length: 20 }, (_, count) => retryDelayMs(count));
-    expect(delays).toEqual(delays.toSorted((one, other) => one - other));
-    expect(delays.slice(0, 4)).toEqual([200, 1_000, 3_000, 10_000]);
-    expect(delays.at(9)).toBeLessThan(3_600_000);
-    expect(delays.at(10)).toBe(3_600_000);
-    expect(delays.at(-1)).toBe(3_600_000);
+  test('the payment provider is asked again after growing waits, and then every hour', () => {
+    const delays = Array.from({ length: 13 }, (_, count) => retryDelayMs(count) / 1_000);
+    expect(delays).toEqual([0.2, 1, 3, 10, 30, 60, 120, 300, 600, 1_200, 3_600, 3_600, 3_600]);
   });
 });
 

@@ -40,9 +40,9 @@ function waitsOf(failures: Iterable<DeliveryFailure>, chance = 0.999_999): numbe
   return waits;
 }
 
-function* always(failure: DeliveryFailure): Generator<DeliveryFailure> {
-  for (;;) yield failure;
-}
+/** More often than any delivery is tried. */
+const always = (failure: DeliveryFailure): DeliveryFailure[] =>
+  Array.from({ length: 1_000 }, () => failure);
 
 describe('the waits', () => {
   test('after a listed failure: one hour exactly, then exponential', () => {
@@ -101,6 +101,20 @@ describe('the waits', () => {
     expect(judge(lateMs, lateMs + 600_000)).toMatchObject({
       nextAttemptAtMs: policy.giveUpAfterMs,
     });
+  });
+
+  test.each([
+    ['for the hour of a listed failure', notFound, undefined, 5_000 + HOUR_MS],
+    ['until Retry-After', unavailable, 65_000, 65_000],
+    ['until Retry-After, at most for an hour', unavailable, 2 * HOUR_MS, 5_000 + HOUR_MS],
+    ['until Retry-After, at most until the giving up', unavailable, HOUR_MS, 30 * 60_000],
+    ['no longer after any other failure', unavailable, undefined, -Infinity],
+  ])('the endpoint rests %s', (_, failure, retryAfterMs, restsUntilMs) => {
+    const giveUpAfterMs = retryAfterMs === HOUR_MS ? 30 * 60_000 : policy.giveUpAfterMs;
+    const attempt = { ...failure, startedAtMs: 0, retryAfterMs };
+    expect(
+      judgeFailure(NEVER_ATTEMPTED, attempt, 5_000, { ...policy, giveUpAfterMs }, 0),
+    ).toMatchObject({ outcome: 'retrying', restsUntilMs });
   });
 
   test('chance shortens an exponential wait by at most half, and waits never get shorter', () => {

@@ -64,6 +64,27 @@ describe('deliveries about one person', () => {
     expect(startAll(run, 5_100)).toEqual([4]);
   });
 
+  test('keep the order of the log if their turn comes before others have started', () => {
+    const run = laneAbout([7, 8, 9, 5, 6, 7], { ...healthy, concurrencyLimit: 2 });
+    expect(startAll(run)).toEqual([1, 2]);
+    run.succeed(1, false);
+    expect(startAll(run)).toEqual([3]);
+  });
+
+  test('whose turn came while the lane failed start in the order of the log once it resumes', () => {
+    const run = laneAbout([7, 8, 8, 9, 9, 5]);
+    expect(startAll(run)).toEqual([1, 2, 4, 6]);
+    run.fail(1, timedOutAt(0), 100, 0);
+    run.succeed(2);
+    run.succeed(4);
+    run.fail(6, timedOutAt(0), 100, 0);
+    expect(startAll(run, 5_100)).toEqual([1]);
+    run.succeed(1);
+    expect(startAll(run, 5_100)).toEqual([3]);
+    run.succeed(3);
+    expect(startAll(run, 5_100)).toEqual([5, 6]);
+  });
+
   test('follow one that was given up', () => {
     const run = laneAbout([7, 7], healthy, {
       1: { retry: { ...tried.retry, firstAttemptAtMs: -policy.giveUpAfterMs } },
@@ -194,6 +215,61 @@ describe('deliveries about one person', () => {
       run.succeed(4);
       expect(startAll(run)).toEqual([3]);
     });
+  });
+
+  describe('behind the head, which was merged behind one that was never tried', () => {
+    /** 3 and 4 were about two people when 4 failed. */
+    function resumed(): LaneRun<LaneDelivery> {
+      const failing: LaneSnapshot = {
+        ...healthy,
+        state: 'failing',
+        cursor: 1,
+        attemptedThrough: 4,
+        nextProbeAtMs: 5_000,
+      };
+      const run = laneAbout([7, 8, 7, 7, 9, 7, null], failing, { 4: tried });
+      expect(startAll(run, 5_000)).toEqual([4]);
+      run.succeed(4);
+      expect(startAll(run, 5_000)).toEqual([2]);
+      return run;
+    }
+
+    test('wait for that one, and the head is sent once', () => {
+      const run = resumed();
+      run.succeed(2);
+      expect(startAll(run)).toEqual([3, 5]);
+      run.succeed(5);
+      expect(startAll(run)).toEqual([7]);
+      run.succeed(3);
+      expect(startAll(run)).toEqual([6]);
+      for (const sequence of [6, 7]) run.succeed(sequence);
+      expect(startAll(run)).toEqual([]);
+      expect(run).toMatchObject({ inLineCount: 0, span: 0 });
+    });
+
+    test('wait for that one also after their person is merged again', () => {
+      const run = resumed();
+      run.load([{ ...delivery(8), personId: 9, merges: new Map([[7, 9]]) }]);
+      expect(run.inLineCount).toBe(3);
+      run.succeed(2);
+      expect(startAll(run)).toEqual([3, 7]);
+      for (const [sequence, next] of [
+        [3, 5],
+        [5, 6],
+        [6, 8],
+      ] as const) {
+        run.succeed(sequence);
+        expect(startAll(run)).toEqual([next]);
+      }
+    });
+  });
+
+  test('keep a turn that came when people of other deliveries are merged', () => {
+    const run = laneAbout([7, 9, 7, 8], { ...healthy, concurrencyLimit: 3 });
+    expect(startAll(run)).toEqual([1, 2, 4]);
+    run.succeed(1, false);
+    run.load([{ ...delivery(5), personId: 8, merges: new Map([[5, 6]]) }]);
+    expect(startAll(run)).toEqual([3]);
   });
 
   test('have the earliest as their head if a crash lost the failed one', () => {

@@ -102,6 +102,15 @@ describe('the first failure', () => {
     expect(run.nextProbeAtMs).toBe(HOUR_MS + 4_100 + 10_000);
   });
 
+  test('of an earlier delivery sets the time of the retry probe anew', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(3, timedOutAt(0), 0, 0);
+    expect(run.nextProbeAtMs).toBe(5_000);
+    run.fail(1, timedOutAt(0), 4_000, 0);
+    expect(run.nextProbeAtMs).toBe(9_000);
+  });
+
   test('leaves the endpoint alone for the Retry-After of a delivery that failed beside it', () => {
     const run = laneOf(9);
     startAll(run);
@@ -211,10 +220,23 @@ describe('a failing lane', () => {
     expect(run.nextProbeAtMs).toBe(HOUR_MS + 5_000);
   });
 
-  test('probes at once when its endpoint was changed', () => {
+  test('probes at once when its endpoint was changed, and no later than it would have', () => {
     const run = laneOf(9, failing);
+    run.probeAtOnce(9_000);
+    expect(run.nextProbeAtMs).toBe(5_000);
     run.probeAtOnce(1_000);
     expect(startAll(run, 1_000)).toEqual([7]);
+  });
+
+  test('goes on with its own steps if the changed endpoint fails, without an hour of before', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(1, timedOutAt(0), 4_000, 0);
+    for (const sequence of [2, 3, 4]) run.fail(sequence, refusedAt(0), 4_000, 0);
+    run.probeAtOnce(5_000);
+    startAll(run, 5_000);
+    run.fail(1, timedOutAt(5_000), 9_000, 0);
+    expect(run.nextProbeAtMs).toBe(9_000 + 10_000);
   });
 
   test('probes at once when its endpoint was changed, after any listed failures beside the head', () => {
@@ -227,6 +249,14 @@ describe('a failing lane', () => {
     run.succeed(1);
     expect(startAll(run, 5_000)).toEqual([2]);
   });
+});
+
+test('a healthy lane stays as it is when its endpoint is changed', () => {
+  const run = laneOf(9);
+  startAll(run);
+  const before = run.snapshot();
+  run.probeAtOnce(1_000);
+  expect(run.snapshot()).toEqual(before);
 });
 
 test('a gap in the log is refused, not skipped', () => {

@@ -37,9 +37,18 @@ export function laneOf(count: number, snapshot: LaneSnapshot = healthy): LaneRun
   return run;
 }
 
-/** Starts all that may start. */
+/**
+ * Starts all that may start.
+ *
+ * @throws Error if the lane announced another outcome of a start.
+ */
 export function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
   const started: number[] = [];
-  for (let next = run.start(nowMs); next; next = run.start(nowMs)) started.push(next.sequence);
-  return started;
+  for (;;) {
+    const mayStart = run.mayStart(nowMs);
+    const next = run.start(nowMs);
+    if (mayStart !== (next !== undefined)) throw new Error(`mayStart: ${mayStart}`);
+    if (!next) return started;
+    started.push(next.sequence);
+  }
 }
