@@ -126,6 +126,7 @@ function isLeftAlone(node: SyntaxNode, text: string): boolean {
   if (type.startsWith('TS'))
     return !['TSAsExpression', 'TSNonNullExpression', 'TSSatisfiesExpression'].includes(type);
   if (type === 'ImportDeclaration' || type === 'ExportAllDeclaration') return true;
+  if (type === 'ExportNamedDeclaration' && nodeAt(node, 'source')) return true;
   const callee = nodeAt(node, 'callee');
   if (!callee) return false;
   const name = text.slice(callee.start, callee.end);

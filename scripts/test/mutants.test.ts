@@ -36,6 +36,8 @@ describe('mutants', () => {
 
   test.each([
     "import a from 'a';",
+    "export { a } from 'a';",
+    "export type { A } from 'a';",
     'throw new TypeError(`no ${a}`);',
     "logger.warn({ a: 1 }, 'no');",
     "type A = 'a' | 1;",
