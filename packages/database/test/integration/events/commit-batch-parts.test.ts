@@ -9,6 +9,7 @@ import {
   listAppliedCommitBatches,
 } from '../../../src/events/commit-batch-parts.ts';
 import { claimCommitBatches } from '../../../src/events/commit-batches.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 let database: Database;
@@ -79,4 +80,34 @@ test('a mark does not wait for an open claim of another batch, whose transaction
     });
   });
   expect(await applied('b')).toEqual(['b']);
+});
+
+test('the error of a refused claim names each batch in parts', async () => {
+  await beginParts(database, ['a', 'b', 'c']);
+  await endParts(database, [{ id: 'b', operationCount: 1 }]);
+  await expect(claim('a', 'b', 'c')).rejects.toThrow(
+    'commit batches are applied workspace by workspace: a, c',
+  );
+});
+
+test('marks of no batch cost no statement', async () => {
+  const sent = await statementsSentBy(async () => {
+    await beginParts(database, []);
+    await endParts(database, []);
+  });
+  expect(sent).toEqual([]);
+});
+
+test('the applied batches are found by the key, and the others are not read', async () => {
+  await claim('a', 'b', 'c');
+  await database.transaction().execute(async (transaction) => {
+    // The planner reads so small a table whole, unless it may not.
+    await sql`set local enable_seqscan = off`.execute(transaction);
+    await sql`set local enable_bitmapscan = off`.execute(transaction);
+    expect([...(await listAppliedCommitBatches(transaction, ['a']))]).toEqual(['a']);
+    const { rows } = await sql<{ wholeReads: number; byIndex: number }>`
+      select seq_scan::int as "wholeReads", idx_tup_fetch::int as "byIndex"
+        from pg_stat_xact_user_tables where relname = 'envelopes'`.execute(transaction);
+    expect(rows).toEqual([{ wholeReads: 0, byIndex: 1 }]);
+  });
 });
