@@ -42,6 +42,7 @@ describe('mutants', () => {
     "logger.warn({ a: 1 }, 'no');",
     "type A = 'a' | 1;",
     "'use strict';",
+    'const a = b.toString();',
   ])('none of %s', (text) => {
     expect(mutatedTexts(text).filter((mutated) => mutated !== ';')).toEqual([]);
   });
