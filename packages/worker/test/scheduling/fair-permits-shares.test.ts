@@ -93,18 +93,40 @@ describe('a share', () => {
     expect(world.served).toEqual(['overtaken', 'had 7 ms']);
   });
 
-  test('of a webhook in debt ends when its account, overtaken by others, is at rest', () => {
-    const world = createWorld({ permitsMax: 1 });
-    world.use(1, 'had much', 1_000);
-    world.use(1, 'had little', 1);
-    for (let use = 0; use < 3; use++) world.use(2, 'other account', 1_000);
-    const held = world.acquire(2, 'other account');
-    const leave = world.permits.wait({ accountId: 1, lane: 'leaves' }, () => {});
-    leave();
-    world.wait(1, 'had much');
-    world.wait(1, 'had little');
-    held.release();
-    expect(world.served).toEqual(['had much', 'had little']);
+  describe('of a webhook in debt', () => {
+    /** One of its webhooks has had much, another little, and other accounts come up to it. */
+    function createDebt(otherMs: number, underWay: number) {
+      const world = createWorld({ permitsMax: 2 });
+      world.use(1, 'had much', 1_000);
+      world.use(1, 'had little', 1);
+      world.acquire(underWay, 'under way');
+      world.use(2, 'other account', otherMs);
+      const held = world.acquire(2, 'other account');
+      return {
+        ...world,
+        leaveAndWait: (): void => {
+          world.permits.wait({ accountId: 1, lane: 'leaves' }, () => {})();
+          world.wait(1, 'had much');
+          world.wait(1, 'had little');
+          held.release();
+        },
+      };
+    }
+
+    test.each([1, 3_000])(
+      'ends when its account is at rest and others have had as much (%i)',
+      (otherMs) => {
+        const world = createDebt(otherMs, 3);
+        world.leaveAndWait();
+        expect(world.served).toEqual(['had much', 'had little']);
+      },
+    );
+
+    test('lasts while its account has something under way', () => {
+      const world = createDebt(3_000, 1);
+      world.leaveAndWait();
+      expect(world.served).toEqual(['had little', 'had much']);
+    });
   });
 });
 
