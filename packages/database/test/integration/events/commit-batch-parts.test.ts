@@ -10,6 +10,7 @@ import {
 } from '../../../src/events/commit-batch-parts.ts';
 import { claimCommitBatches } from '../../../src/events/commit-batches.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
+import { waitToMerge } from '../../../src/people/merge-gate.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 let database: Database;
@@ -111,3 +112,34 @@ test('the applied batches are found by the key, and the others are not read', as
     expect(rows).toEqual([{ wholeReads: 0, byIndex: 1 }]);
   });
 });
+
+test('the end of a batch is stored with the number of its operations', async () => {
+  await endParts(database, [
+    { id: 'a', operationCount: 2 },
+    { id: 'b', operationCount: 5 },
+  ]);
+  const { rows } = await sql`
+    select envelope_id as id, operation_count as count from envelopes order by envelope_id`.execute(
+    database,
+  );
+  expect(rows).toEqual([
+    { id: 'a/', count: 2 },
+    { id: 'b/', count: 5 },
+  ]);
+});
+
+test.each([
+  ['begin', (of: Database) => beginParts(of, ['a'])],
+  ['end', (of: Database) => endParts(of, [{ id: 'a', operationCount: 1 }])],
+])(
+  'a merge does not wait for an open transaction that marks the %s of a batch',
+  async (_, mark) => {
+    await database.transaction().execute(async (transaction) => {
+      await mark(transaction);
+      await database.transaction().execute(async (merging) => {
+        await sql`set local lock_timeout = '2s'`.execute(merging);
+        await waitToMerge(merging);
+      });
+    });
+  },
+);
