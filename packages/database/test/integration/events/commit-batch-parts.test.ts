@@ -134,12 +134,14 @@ test.each([
 ])(
   'a merge does not wait for an open transaction that marks the %s of a batch',
   async (_, mark) => {
-    await database.transaction().execute(async (transaction) => {
+    const hasMerged = await database.transaction().execute(async (transaction) => {
       await mark(transaction);
-      await database.transaction().execute(async (merging) => {
+      return database.transaction().execute(async (merging) => {
         await sql`set local lock_timeout = '2s'`.execute(merging);
         await waitToMerge(merging);
+        return true;
       });
     });
+    expect(hasMerged).toBe(true);
   },
 );
