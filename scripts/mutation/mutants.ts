@@ -50,26 +50,27 @@ const OPPOSITE_OPERATORS: Readonly<Record<string, readonly string[]>> = {
   '&&=': ['='],
 };
 
-const OPPOSITE_METHODS: Readonly<Record<string, string>> = {
-  min: 'max',
-  max: 'min',
-  floor: 'ceil',
-  ceil: 'floor',
-  some: 'every',
-  every: 'some',
-  startsWith: 'endsWith',
-  endsWith: 'startsWith',
-  toUpperCase: 'toLowerCase',
-  toLowerCase: 'toUpperCase',
-  shift: 'pop',
-  pop: 'shift',
-  push: 'unshift',
-  unshift: 'push',
-  find: 'findLast',
-  findLast: 'find',
-  indexOf: 'lastIndexOf',
-  lastIndexOf: 'indexOf',
-};
+/** A map: an object would have an opposite of `toString` too. */
+const OPPOSITE_METHODS: ReadonlyMap<string, string> = new Map([
+  ['min', 'max'],
+  ['max', 'min'],
+  ['floor', 'ceil'],
+  ['ceil', 'floor'],
+  ['some', 'every'],
+  ['every', 'some'],
+  ['startsWith', 'endsWith'],
+  ['endsWith', 'startsWith'],
+  ['toUpperCase', 'toLowerCase'],
+  ['toLowerCase', 'toUpperCase'],
+  ['shift', 'pop'],
+  ['pop', 'shift'],
+  ['push', 'unshift'],
+  ['unshift', 'push'],
+  ['find', 'findLast'],
+  ['findLast', 'find'],
+  ['indexOf', 'lastIndexOf'],
+  ['lastIndexOf', 'indexOf'],
+]);
 
 /** Calls of a value's method of which the value itself is left. */
 const REMOVED_METHODS: ReadonlySet<string> = new Set([
@@ -126,6 +127,7 @@ function isLeftAlone(node: SyntaxNode, text: string): boolean {
   if (type.startsWith('TS'))
     return !['TSAsExpression', 'TSNonNullExpression', 'TSSatisfiesExpression'].includes(type);
   if (type === 'ImportDeclaration' || type === 'ExportAllDeclaration') return true;
+  if (type === 'ExportNamedDeclaration' && nodeAt(node, 'source')) return true;
   const callee = nodeAt(node, 'callee');
   if (!callee) return false;
   const name = text.slice(callee.start, callee.end);
@@ -263,7 +265,7 @@ function callChanges(node: SyntaxNode, source: (part: SyntaxNode | undefined) =>
   if (callee?.type !== 'MemberExpression' || callee['computed'] === true) return [];
   const property = nodeAt(callee, 'property');
   const name = String(property?.['name']);
-  const opposite = OPPOSITE_METHODS[name];
+  const opposite = OPPOSITE_METHODS.get(name);
   if (opposite !== undefined) return [['method', opposite, property]];
   return REMOVED_METHODS.has(name) ? [['method', source(nodeAt(callee, 'object'))]] : [];
 }

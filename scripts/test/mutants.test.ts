@@ -36,10 +36,13 @@ describe('mutants', () => {
 
   test.each([
     "import a from 'a';",
+    "export { a } from 'a';",
+    "export type { A } from 'a';",
     'throw new TypeError(`no ${a}`);',
     "logger.warn({ a: 1 }, 'no');",
     "type A = 'a' | 1;",
     "'use strict';",
+    'const a = b.toString();',
   ])('none of %s', (text) => {
     expect(mutatedTexts(text).filter((mutated) => mutated !== ';')).toEqual([]);
   });

@@ -168,7 +168,7 @@ function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): 
     .code(status)
     .headers({ ...headers, ...REPLAYED })
     .serializer(String)
-    .send(status === 204 ? undefined : body);
+    .send(body);
 }
 
 function holdKey(
@@ -179,8 +179,8 @@ function holdKey(
 ): HeldCall {
   const principal = principalOf(request);
   const [path] = request.url.split('?');
-  const scope = [principal ?? NOBODY, request.method, path, given];
-  if (principal === undefined) scope.push(fingerprint.toString('base64'));
+  const body = principal === undefined ? [fingerprint.toString('base64')] : [];
+  const scope = [principal ?? NOBODY, request.method, path, given, ...body];
   const scoped = (purpose: string) =>
     createHmac('sha256', secret)
       .update(JSON.stringify([purpose, ...scope]))

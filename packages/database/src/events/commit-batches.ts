@@ -80,10 +80,7 @@ export async function claimCommitBatches(
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
   if (rows.length < claims.length) {
     const ids = claims.map(({ envelopeId }) => envelopeId);
-    await refuseParts(
-      transaction,
-      ids.filter((id) => !numbers.has(id)),
-    );
+    await refuseParts(transaction, ids);
   }
   if (isOfOneShard && claims[0] && !numbers.has(claims[0].envelopeId)) {
     await releaseClaims(transaction, [...numbers.keys()]);

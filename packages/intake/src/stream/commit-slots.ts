@@ -59,11 +59,15 @@ export class CommitSlots {
     });
     return () => {
       slots.takenCount -= operationCount;
-      const groupCount = this.#groupCounts.get(owner) ?? 1;
-      if (groupCount > 1) this.#groupCounts.set(owner, groupCount - 1);
-      else this.#groupCounts.delete(owner);
+      this.#countGroup(owner, -1);
       this.#beginNext();
     };
+  }
+
+  #countGroup(owner: number, change: 1 | -1): void {
+    const groupCount = (this.#groupCounts.get(owner) ?? 0) + change;
+    if (groupCount === 0) this.#groupCounts.delete(owner);
+    else this.#groupCounts.set(owner, groupCount);
   }
 
   #beginNext(): void {
@@ -80,8 +84,9 @@ export class CommitSlots {
   #beginInTurn(): void {
     const operationCountMax = groupOperationsMax(this.#turns.areCallsComing);
     for (;;) {
-      const [owner, group] = this.#waiting.heads().next().value ?? [];
-      if (owner === undefined || group === undefined) return;
+      const next = this.#waiting.heads().next().value;
+      if (!next) return;
+      const [owner, group] = next;
       const takenCount = this.#common.takenCount + group.operationCount;
       if (this.#common.takenCount > 0 && takenCount > operationCountMax) return;
       this.#waiting.take();
@@ -91,7 +96,7 @@ export class CommitSlots {
 
   #begin(owner: number, group: WaitingGroup, slots: Slots): void {
     slots.takenCount += group.operationCount;
-    this.#groupCounts.set(owner, (this.#groupCounts.get(owner) ?? 0) + 1);
+    this.#countGroup(owner, 1);
     group.begin(slots);
   }
 }

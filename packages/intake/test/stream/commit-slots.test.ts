@@ -91,3 +91,19 @@ test('a quarter as much is committed at a time while single calls come', async (
   await release('a0');
   expect(begun).toEqual(['a0', 'a1', 'a2', 'a3', 'a4']);
 });
+
+test('a workspace has no kept slot while one of its groups is in flight, and has one again after the last', async () => {
+  take(4, 'first', 1);
+  take(4, 'second', 1);
+  take(1, 'full', 998);
+  await turn();
+  expect(begun).toEqual(['first', 'second', 'full']);
+  take(4, 'third', 10);
+  take(4, 'fourth', 10);
+  await release('first');
+  expect(begun).toHaveLength(3);
+  await release('second');
+  expect(begun).toEqual(['first', 'second', 'full', 'third']);
+  await release('third');
+  expect(begun.at(-1)).toBe('fourth');
+});

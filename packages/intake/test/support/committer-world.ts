@@ -103,6 +103,10 @@ export class CommitterWorld {
     reported: (): Promise<void> => Promise.resolve(),
     isLate: false,
   };
+  /** Messages of the log. */
+  readonly logged: string[] = [];
+  /** How long it waited each time. */
+  readonly pauses: number[] = [];
   readonly #directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
   readonly #committers: BatchCommitter[] = [];
   readonly #diskBuffers: DiskBuffer[] = [];
@@ -127,13 +131,18 @@ export class CommitterWorld {
       now: () => this.nowMs + this.setByMs,
       monotonicNow: () => this.nowMs,
       deadlineMs,
-      pause: turn,
-      logger: { info: () => {}, warn: () => {} },
+      pause: (durationMs) => {
+        this.pauses.push(durationMs);
+        return turn();
+      },
+      logger: { info: this.#log, warn: this.#log },
     });
     this.#committers.push(committer);
     this.#diskBuffers.push(this.diskBuffer);
     return committer;
   }
+
+  readonly #log = (_: unknown, message?: string): void => void this.logged.push(String(message));
 
   /** The one that was started last. */
   async stop(): Promise<void> {

@@ -59,6 +59,50 @@ test('bytes that fill a buffer to its last byte, and those around them, are kept
   }
 });
 
+test('a batch has each key once, and is free of order until an operation is not', () => {
+  const writer = new CommitBatchWriter('e', buffers);
+  // The highest hash is negative as a signed integer.
+  for (const hash of [7, 0xffff_ffff, 7, 3]) writer.addKey(hash);
+  writer.add('{}');
+  const { keys, isOrderFree } = writer.finish();
+  expect([...keys].toSorted((one, other) => one - other)).toEqual([3, 7, 0xffff_ffff]);
+  expect(isOrderFree).toBe(true);
+  const ordered = new CommitBatchWriter('f', buffers);
+  ordered.isOrderFree = false;
+  ordered.add('{}');
+  expect(ordered.finish()).toMatchObject({ isOrderFree: false, keys: new Uint32Array(0) });
+});
+
+test('a part of a flush has the id of the flush and the places of its operations, beside its own id', () => {
+  const writer = new CommitBatchWriter('e', buffers);
+  writer.add('{}');
+  const part = writer.finish(undefined, 'flush', '03');
+  expect(part).toMatchObject({ id: 'e', flushId: 'flush' });
+  expect(JSON.parse(commitBatchText(part))).toEqual({
+    id: 'e',
+    operations: [{}],
+    flushId: 'flush',
+    places: '03',
+  });
+  const alone = new CommitBatchWriter('e', buffers);
+  alone.add('{}');
+  expect(alone.finish()).not.toHaveProperty('flushId');
+});
+
+test('a batch holds 32 KiB, more only if it needs more, and then at least twice as much', () => {
+  const writer = new CommitBatchWriter('e', new CommitBatchBuffers());
+  expect(writer.heldSizeBytes).toBe(32_768);
+  // In the worst case 30,000 bytes.
+  writer.add('x'.repeat(10_000));
+  expect(writer.heldSizeBytes).toBe(32_768);
+  const held = new Set<number>();
+  for (let n = 0; n < 1_000; n++) {
+    writer.add('x'.repeat(1_000));
+    held.add(writer.heldSizeBytes);
+  }
+  expect([...held]).toEqual([32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576]);
+});
+
 test('a commit batch that is not written yet reads the same', () => {
   const commitBatch = { id: 'e', operations: [track('id:a', 'Paid')] };
   expect(JSON.parse(commitBatchText(commitBatch))).toEqual(commitBatch);

@@ -127,7 +127,7 @@ async function processRun(
   let together = commitBatches;
   for (let tries = 1; ; tries++) {
     try {
-      const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
+      const looksForTakenIds = tries > 1 || deps.takenIds.looks(deps.now());
       const options = {
         isOfOneShard,
         isIsolating,

@@ -220,9 +220,11 @@ test('an answer without a body is sent again without one', async () => {
       key: api.a.token,
       headers: { 'idempotency-key': key },
     });
-  await enable();
+  const first = await enable();
   const again = await enable();
   expect({ status: again.statusCode, body: again.body }).toEqual({ status: 204, body: '' });
+  for (const name of ['content-type', 'content-length'])
+    expect(again.headers[name]).toBe(first.headers[name]);
   expect(again.headers['idempotent-replayed']).toBe('true');
 });
 
@@ -290,7 +292,11 @@ describe('the header', () => {
   test.each([[''], [' '], ['a b'], ['x'.repeat(256)], ['é']])('%j is 400', async (key) => {
     const { errors } = expectProblem(await create(key), 400, 'invalid_request');
     expect(errors).toMatchObject([
-      { field: 'Idempotency-Key', source: { parameter: 'Idempotency-Key' } },
+      {
+        field: 'Idempotency-Key',
+        message: 'Idempotency-Key must be 1 to 255 visible ASCII characters',
+        source: { parameter: 'Idempotency-Key' },
+      },
     ]);
   });
 

@@ -9,6 +9,8 @@ import {
   listAppliedCommitBatches,
 } from '../../../src/events/commit-batch-parts.ts';
 import { claimCommitBatches } from '../../../src/events/commit-batches.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
+import { waitToMerge } from '../../../src/people/merge-gate.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 let database: Database;
@@ -80,3 +82,66 @@ test('a mark does not wait for an open claim of another batch, whose transaction
   });
   expect(await applied('b')).toEqual(['b']);
 });
+
+test('the error of a refused claim names each batch in parts', async () => {
+  await beginParts(database, ['a', 'b', 'c']);
+  await endParts(database, [{ id: 'b', operationCount: 1 }]);
+  await expect(claim('a', 'b', 'c')).rejects.toThrow(
+    'commit batches are applied workspace by workspace: a, c',
+  );
+});
+
+test('marks of no batch cost no statement', async () => {
+  const sent = await statementsSentBy(async () => {
+    await beginParts(database, []);
+    await endParts(database, []);
+  });
+  expect(sent).toEqual([]);
+});
+
+test('the applied batches are found by the key, and the others are not read', async () => {
+  await claim('a', 'b', 'c');
+  await database.transaction().execute(async (transaction) => {
+    // The planner reads so small a table whole, unless it may not.
+    await sql`set local enable_seqscan = off`.execute(transaction);
+    await sql`set local enable_bitmapscan = off`.execute(transaction);
+    expect([...(await listAppliedCommitBatches(transaction, ['a']))]).toEqual(['a']);
+    const { rows } = await sql<{ wholeReads: number; byIndex: number }>`
+      select seq_scan::int as "wholeReads", idx_tup_fetch::int as "byIndex"
+        from pg_stat_xact_user_tables where relname = 'envelopes'`.execute(transaction);
+    expect(rows).toEqual([{ wholeReads: 0, byIndex: 1 }]);
+  });
+});
+
+test('the end of a batch is stored with the number of its operations', async () => {
+  await endParts(database, [
+    { id: 'a', operationCount: 2 },
+    { id: 'b', operationCount: 5 },
+  ]);
+  const { rows } = await sql`
+    select envelope_id as id, operation_count as count from envelopes order by envelope_id`.execute(
+    database,
+  );
+  expect(rows).toEqual([
+    { id: 'a/', count: 2 },
+    { id: 'b/', count: 5 },
+  ]);
+});
+
+test.each([
+  ['begin', (of: Database) => beginParts(of, ['a'])],
+  ['end', (of: Database) => endParts(of, [{ id: 'a', operationCount: 1 }])],
+])(
+  'a merge does not wait for an open transaction that marks the %s of a batch',
+  async (_, mark) => {
+    const hasMerged = await database.transaction().execute(async (transaction) => {
+      await mark(transaction);
+      return database.transaction().execute(async (merging) => {
+        await sql`set local lock_timeout = '2s'`.execute(merging);
+        await waitToMerge(merging);
+        return true;
+      });
+    });
+    expect(hasMerged).toBe(true);
+  },
+);

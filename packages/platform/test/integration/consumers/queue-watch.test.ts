@@ -3,60 +3,15 @@
  *
  * The loops of the workers are ended and stopped under it.
  */
-import { redisPrefix } from '@sluice/platform/queue/queue';
-import { redisHeads } from '@sluice/platform/queue/queue-heads';
-import { QueueWatch } from '@sluice/platform/consumers/queue-watch';
-import { WatchedQueue } from '@sluice/platform/consumers/watched-queue';
 import { Worker } from 'bullmq';
 import { expect, test, vi } from 'vitest';
-import { commitBatch, logger, NAME, useBroker, WAIT } from '../support/broker-world.ts';
+import { commitBatch, NAME, useBroker, WAIT } from '../support/broker-world.ts';
+import { createWatchWorld, keyOf, type WatchWorldOptions } from '../support/watch-world.ts';
 
 const broker = useBroker();
 
-/** A watched queue, its workers as they were opened, and the jobs that they processed. */
-function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
-  const workers: Worker[] = [];
-  const processed: string[] = [];
-  const queue = new WatchedQueue({
-    name: NAME,
-    concurrency: 1,
-    process(job) {
-      processed.push(String(job.id));
-      return Promise.resolve();
-    },
-    openWorker(process) {
-      const worker = new Worker(NAME, process, {
-        ...broker.connection(),
-        autorun: false,
-        skipStalledCheck: true,
-      });
-      worker.on('error', () => undefined);
-      if (loops === 'hang' || (loops === 'first hangs' && workers.length === 0))
-        worker.run = () => new Promise(() => {});
-      workers.push(worker);
-      return worker;
-    },
-    now: nowMs,
-    logger,
-  });
-  const watch = new QueueWatch({
-    queues: [queue],
-    readHeads: redisHeads(
-      broker.redis,
-      (name, part) => `${redisPrefix(broker.options.prefix, name)}:${name}:${part}`,
-    ),
-    stalledAfterMs: 15_000,
-    seldomAfterMs: 10_000,
-    hungAfterMs: 60_000,
-    limits: new Map(),
-    now: nowMs,
-    reconnect: () => undefined,
-    onHung: () => undefined,
-    logger,
-  });
-  broker.closes.push(() => queue.close());
-  return { workers, processed, watch };
-}
+const watchOne = (nowMs: () => number, loops: WatchWorldOptions['loops']) =>
+  createWatchWorld(broker, { nowMs, loops });
 
 test('a worker whose loop has ended is replaced at the next look, and the queue goes on', async () => {
   const { workers, processed, watch } = watchOne(Date.now, 'run');
@@ -157,8 +112,6 @@ test('a queue that stands is named until it moves', async () => {
   await vi.waitFor(async () => {
     await watch.look();
     expect(watch.report().stuckQueues).toEqual([]);
-    expect(
-      await broker.redis.llen(`${redisPrefix(broker.options.prefix, NAME)}:${NAME}:wait`),
-    ).toBe(0);
+    expect(await broker.redis.llen(keyOf(broker, 'wait'))).toBe(0);
   }, WAIT);
 });

@@ -5,7 +5,10 @@ import { NOW_MS } from '@sluice/domain/testing/sample-operations';
 import type { FurtherBatches } from '@sluice/platform/consumers/queue-behind';
 import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
 import { createLogger } from '@sluice/platform/process/logger';
-import { createCommitBatchProcessor } from '../../../../src/events/commit-batch-processor.ts';
+import {
+  createCommitBatchProcessor,
+  type CommitBatchProcessor,
+} from '../../../../src/events/commit-batch-processor.ts';
 import type { ShardsWorld } from '../../support/shards-world.ts';
 
 export interface ApartWorker {
@@ -13,7 +16,10 @@ export interface ApartWorker {
   readonly removed: readonly string[];
   /** Places behind the batch in progress from which it read the queue. */
   readonly readFrom: readonly number[];
+  readonly counts: CommitBatchProcessor['counts'];
   process(batch: CommitBatch): Promise<JobOutcome>;
+  /** As from a queue that gives the batch in progress alone. */
+  processAlone(batch: CommitBatch): Promise<JobOutcome>;
 }
 
 /** @param behind - batches of the queue behind the one in progress. */
@@ -44,6 +50,8 @@ export function createApartWorker(
   return {
     removed,
     readFrom,
+    counts: processor.counts,
+    processAlone: (batch) => processor.processCommitBatch(batch, async () => [], pending),
     process: (batch) => processor.processCommitBatch(batch, async () => [], pending, further),
   };
 }

@@ -1,0 +1,116 @@
+/** Security: refusals of account routes, their traces, and the rights in the description. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../../support/error-shapes.ts';
+import { insertToken, type Tenant } from '../support/api-under-test.ts';
+import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
+
+let world: ConsoleWorld;
+beforeAll(async () => {
+  world = await startConsole();
+});
+afterAll(() => world.close());
+
+const accountPath = ({ accountId }: Tenant, path = '') => `/v1/accounts/${accountId}${path}`;
+
+/** How many refusals of the reason a call causes. */
+async function notedBy(
+  reason: 'ip_not_allowed' | 'other_account',
+  ask: () => Promise<unknown>,
+): Promise<number> {
+  const { counts } = world.api.refusedCredentials;
+  const before = counts.get(reason) ?? 0;
+  await ask();
+  return (counts.get(reason) ?? 0) - before;
+}
+
+let tokenCount = 0;
+async function newToken(given: Parameters<typeof insertToken>[3] = {}): Promise<string> {
+  const token = `sa_live_routes_${++tokenCount}`;
+  await insertToken(world.api.database, world.api.a.accountId, token, given);
+  return token;
+}
+
+async function signInToken(token: string): Promise<string> {
+  const answer = await world.call('POST', '/console/session', { body: { token } });
+  expect(answer.statusCode, answer.body).toBe(204);
+  return cookieOf(answer);
+}
+
+describe('a refusal is noted', () => {
+  test('of a token from an address that it does not allow', async () => {
+    const token = await newToken({ ipAllowlist: ['10.0.0.0/8'] });
+    const noted = await notedBy('ip_not_allowed', async () => {
+      const answer = await world.api.call('GET', accountPath(world.api.a), { key: token });
+      const { message } = expectProblem(answer, 403, 'ip_not_allowed');
+      expect(message).toContain('the token may not be used from this address');
+    });
+    expect(noted).toBe(1);
+  });
+
+  test('of a token on another account, also in the session that it opened', async () => {
+    const { a, b } = world.api;
+    const cookie = await signInToken(await newToken());
+    for (const ask of [
+      () => world.api.call('GET', accountPath(b), { key: a.token }),
+      () => world.call('GET', accountPath(b), { cookie }),
+    ]) {
+      const noted = await notedBy('other_account', async () => {
+        expect(expectProblem(await ask(), 404, 'not_found').message).toBe('account not found');
+      });
+      expect(noted).toBe(1);
+    }
+  });
+
+  test('not of a user with an old bookmark, who is refused all the same', async () => {
+    const { a, b } = world.api;
+    const cookie = await world.signIn((await world.insertUser(a, 'account_admin')).email);
+    expect((await world.call('GET', accountPath(a), { cookie })).statusCode).toBe(200);
+    const noted = await notedBy('other_account', async () => {
+      expectProblem(await world.call('GET', accountPath(b), { cookie }), 404, 'not_found');
+    });
+    expect(noted).toBe(0);
+  });
+});
+
+describe('a route', () => {
+  test('that needs a scope is closed to tokens without it, of any role', async () => {
+    const { api } = world;
+    const record = (key: string) =>
+      api.call('POST', accountPath(api.a, '/billing/inbox_previews/runs'), { key, body: {} });
+    const without = await newToken({ role: 'account_admin', scopes: ['partners:write'] });
+    expect(expectProblem(await record(without), 403, 'forbidden').message).toContain('usage:write');
+    const withScope = await newToken({ role: 'member', scopes: ['usage:write'] });
+    expectProblem(await record(withScope), 422, 'validation_failed');
+  });
+
+  test('with a reason of its own to refuse a call gives it, and makes no change then', async () => {
+    const { api } = world;
+    const path = accountPath(api.a, '/api_credentials');
+    const make = (key: string, name: string) =>
+      api.call('POST', path, {
+        key,
+        body: { name, type: 'service_account', scopes: ['usage:write'] },
+      });
+    const names = async () => {
+      const list = await api.call('GET', path, { key: api.a.token });
+      return list.json().api_credentials.map(({ name }: { name: string }) => name) as string[];
+    };
+    const narrower = await newToken({ role: 'account_admin', scopes: ['partners:write'] });
+    expectProblem(await make(narrower, 'beyond its own scopes'), 403, 'forbidden');
+    const equal = await newToken({ role: 'account_admin', scopes: ['usage:write'] });
+    expect((await make(equal, 'within its scopes')).statusCode).toBe(200);
+    expect(await names()).toContain('within its scopes');
+    expect(await names()).not.toContain('beyond its own scopes');
+  });
+});
+
+test('the description of each route names the scope that it needs, or else the roles', async () => {
+  const { paths } = (await world.api.app.inject('/openapi.json')).json();
+  const descriptionOf = (method: string, path: string) =>
+    String(paths[`/v1/accounts/{account_id}${path}`]?.[method]?.description);
+  expect(descriptionOf('post', '/billing/inbox_previews/runs')).toMatch(
+    /Needs the scope `usage:write`\.$/,
+  );
+  expect(descriptionOf('get', '/all_users')).toMatch(/Needs the role `account_admin`\.$/);
+  expect(descriptionOf('get', '')).toMatch(/Needs the role `member` or .*`account_admin`\.$/);
+});

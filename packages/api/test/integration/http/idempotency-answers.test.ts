@@ -1,0 +1,184 @@
+/** `Idempotency-Key` on routes of a small server: kept answers, freed keys, and their owners. */
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { createHash } from 'node:crypto';
+import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { keepAnswers } from '../../../src/http/idempotency.ts';
+import type { ApiServer } from '../../../src/http/api-server.ts';
+import { SECRET } from '../support/api-under-test.ts';
+
+const TOKEN = JSON.stringify({ caller: { credentialId: 5, environmentId: 1, session: null } });
+
+type Answer = (reply: FastifyReply, count: number) => unknown;
+
+/** How the only route answers its calls, counted from 1. */
+let answer: Answer;
+let count: number;
+let app: ApiServer;
+let database: Awaited<ReturnType<typeof createTestDatabase>>['database'];
+/** By route, as the description of the interface gets them. */
+let responses: Map<string, object | undefined>;
+/** Before an answer is sent, after this file's own step. */
+let beforeSending: (request: FastifyRequest) => Promise<void>;
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  count = 0;
+  beforeSending = () => Promise.resolve();
+  app = fastify();
+  onTestFinished(() => app.close());
+  app.decorateRequest('caller', null);
+  app.decorateRequest('accountCaller', null);
+  // In place of the guards: the test names the caller.
+  app.addHook('onRequest', async (request) => {
+    const caller = request.headers['x-caller'];
+    if (typeof caller === 'string') Object.assign(request, JSON.parse(caller));
+  });
+  keepAnswers(app, { database, secret: SECRET, now: () => 1_764_000_000_000 });
+  app.addHook('onSend', async (request, _reply, payload) => {
+    await beforeSending(request);
+    return payload;
+  });
+  responses = new Map();
+  app.addHook('onRoute', ({ method, url, schema }) => {
+    responses.set(`${String(method)} ${url}`, schema?.response as object | undefined);
+  });
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => JSON.stringify);
+  const own = { 200: { description: 'done' }, 409: { description: 'of its own' } };
+  app.post('/things', { schema: { hide: true } }, (_request, reply) => answer(reply, ++count));
+  app.post('/shown', { schema: { response: own } }, () => 'shown');
+  app.post('/reads', { schema: { hide: true, body: {}, querystring: {} } }, () => 'read');
+  app.put('/shown', () => 'shown');
+  app.get('/shown', () => 'shown');
+});
+
+const call = (key: string, headers: Record<string, string> = {}) =>
+  app.inject({ method: 'POST', url: '/things', headers: { 'idempotency-key': key, ...headers } });
+
+describe('I38: an answer', () => {
+  test.each([200, 299, 402])('%i is kept', async (status) => {
+    answer = (reply, n) => reply.code(status).send({ n });
+    const first = await call('a');
+    const again = await call('a');
+    expect([first.statusCode, first.json()]).toEqual([status, { n: 1 }]);
+    expect([again.statusCode, again.json()]).toEqual([status, { n: 1 }]);
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(count).toBe(1);
+  });
+
+  test.each([300, 400, 401, 403, 500])('%i leaves the key free', async (status) => {
+    answer = (reply, n) => (n === 1 ? reply.code(status).send({ n }) : reply.send({ n }));
+    expect((await call('a')).statusCode).toBe(status);
+    const again = await call('a');
+    expect([again.statusCode, again.json()]).toEqual([200, { n: 2 }]);
+    expect(again.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  test('that fails while it is sent frees no key that the next call holds by then', async () => {
+    const [isRunning, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    answer = async (reply, n) => {
+      if (n !== 2) return reply.code(400).send({ n });
+      isRunning.resolve();
+      await mayEnd.promise;
+      return reply.send({ n });
+    };
+    let second: ReturnType<typeof call> | undefined;
+    beforeSending = async () => {
+      if (second) return;
+      second = call('a');
+      await isRunning.promise;
+      throw new Error('the answer cannot be sent');
+    };
+    expect((await call('a')).body).toContain('the answer cannot be sent');
+    expect((await call('a')).statusCode).toBe(409);
+    mayEnd.resolve();
+    expect((await second)?.json()).toEqual({ n: 2 });
+    expect((await call('a')).json()).toEqual({ n: 2 });
+  });
+});
+
+test('I38: each portal link, token and user has keys of its own, under its own name', async () => {
+  answer = (reply, n) => reply.send({ n });
+  const session = { userId: 7, credentialId: null };
+  const callers = [
+    { caller: { portal: { portalLinkId: 'one' }, environmentId: 1 } },
+    { caller: { portal: { portalLinkId: 'two' }, environmentId: 1 } },
+    { caller: { credentialId: 5, environmentId: 1, session: null } },
+    { accountCaller: { credentialId: 6, session: null } },
+    { caller: { credentialId: null, environmentId: 1, session } },
+    { caller: { credentialId: null, environmentId: 2, session } },
+    { accountCaller: { credentialId: null, session } },
+    { caller: { credentialId: 5, environmentId: 1, session: { userId: null, credentialId: 5 } } },
+  ];
+  for (const [index, caller] of callers.entries())
+    for (const isRepeated of [undefined, 'true']) {
+      const { headers, body } = await call('a', { 'x-caller': JSON.stringify(caller) });
+      expect(headers['idempotent-replayed'], body).toBe(isRepeated);
+      expect(JSON.parse(body)).toEqual({ n: index + 1 });
+    }
+  const { rows } = await sql<{ principal: string }>`
+    select principal from idempotency_keys order by principal`.execute(database);
+  expect(rows.map(({ principal }) => principal)).toEqual([
+    'credential 5',
+    'credential 5 in workspace 1',
+    'credential 6',
+    'portal one of 1',
+    'portal two of 1',
+    'user 7',
+    'user 7 in workspace 1',
+    'user 7 in workspace 2',
+  ]);
+});
+
+test('the answers to a key in use and to another body are described for each POST and PUT that is shown', () => {
+  const described = Object.fromEntries(
+    [...responses].map(([name, response]) => [name, Object.keys(response ?? {})]),
+  );
+  expect(described).toEqual({
+    'POST /things': [],
+    'POST /reads': [],
+    'POST /shown': ['200', '400', '409', '422'],
+    'PUT /shown': ['400', '409', '422'],
+    'GET /shown': [],
+    'HEAD /shown': [],
+  });
+  expect(responses.get('POST /shown')).toMatchObject({ 409: { description: 'of its own' } });
+});
+
+test('a body that a route does not take is no part of the call', async () => {
+  answer = (reply, n) => reply.send({ n });
+  const send = (payload: object) =>
+    app.inject({ method: 'POST', url: '/things', headers: { 'idempotency-key': 'a' }, payload });
+  expect((await send({ a: 1 })).json()).toEqual({ n: 1 });
+  expect((await send({ a: 2 })).json()).toEqual({ n: 1 });
+});
+
+// Records of an older version are found for seven days.
+test('a call is recorded with its body, and with its query only if one was sent', async () => {
+  const sha256 = (...parts: string[]) => {
+    const hash = createHash('sha256');
+    for (const part of parts) hash.update(part);
+    return hash.digest('hex');
+  };
+  const headers = (key: string) => ({ 'idempotency-key': key, 'x-caller': TOKEN });
+  const send = (key: string, query: string, payload?: object) =>
+    app.inject({
+      method: 'POST',
+      url: `/reads${query}`,
+      headers: headers(key),
+      ...(payload && { payload }),
+    });
+  for (const answered of [
+    await send('a', ''),
+    await send('b', '', { a: 1 }),
+    await send('c', '?limit=1', { a: 1 }),
+  ])
+    expect(answered.body).toBe('read');
+  const { rows } = await sql<{ fingerprint: string }>`
+    select encode(fingerprint, 'hex') as fingerprint from idempotency_keys`.execute(database);
+  expect(new Set(rows.map(({ fingerprint }) => fingerprint))).toEqual(
+    new Set([sha256('null'), sha256('{"a":1}'), sha256('{"a":1}', '{"limit":"1"}')]),
+  );
+});
