@@ -27,11 +27,11 @@ export async function settleSubscription(
 ): Promise<boolean> {
   const found = await deps.provider.readSubscription(subscriptionId);
   if (found.outcome !== 'ok') return found.outcome !== 'unknown';
-  const customerId = found.value?.customerId;
-  const accountId =
-    customerId === undefined ? undefined : await findAccountOfCustomer(deps.database, customerId);
+  if (!found.value) return true;
+  const { customerId } = found.value;
+  const accountId = await findAccountOfCustomer(deps.database, customerId);
   // Not a customer of ours.
-  if (customerId === undefined || accountId === undefined) return true;
+  if (accountId === undefined) return true;
   const read = await readStanding(deps.provider, customerId);
   if (read.outcome !== 'ok') return read.outcome !== 'unknown';
   const standing = read.value;
