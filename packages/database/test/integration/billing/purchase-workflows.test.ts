@@ -13,6 +13,7 @@ import {
   listPendingPurchases,
   listPurchasesWithPaymentDue,
   listPurchaseWorkflows,
+  lockPurchaseWorkflow,
   releasePurchaseWorkflow,
   renewPurchaseLease,
   sendPurchaseToReview,
@@ -22,7 +23,7 @@ import {
   type PurchaseWorkflow,
 } from '../../../src/billing/purchase-workflows.ts';
 import type { Database } from '../../../src/connection/connection.ts';
-import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { createTestDatabase, untilLockWaiters } from '../../../src/testing/testing.ts';
 
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 const LEASE_MS = 60_000;
@@ -148,6 +149,24 @@ describe('a purchase is one worker’s', () => {
   });
 });
 
+test('a purchase keeps the time at which it ends unpaid, if it has one', async () => {
+  const bounded = await started({ expiresAtMs: NOW_MS + 5 });
+  expect((await find(bounded)).expiresAt).toEqual(new Date(NOW_MS + 5));
+  expect((await find(await started())).expiresAt).toBeNull();
+});
+
+test('transactions that decide about one purchase do so one after the other', async () => {
+  const workflow = await started();
+  let second: Promise<PurchaseWorkflow | undefined> | undefined;
+  await database.transaction().execute(async (transaction) => {
+    expect(await lockPurchaseWorkflow(transaction, workflow)).toEqual(workflow);
+    second = database.transaction().execute((other) => lockPurchaseWorkflow(other, workflow));
+    await untilLockWaiters(database, 1);
+    await finishPurchaseWorkflow(transaction, workflow, ENDING, NOW_MS);
+  });
+  expect(await second).toMatchObject({ runId: workflow.runId, status: 'success' });
+});
+
 describe('in manual review', () => {
   test('no worker takes it, by its id or by the reconciliation loop, not even the one that had it', async () => {
     const workflow = await started();
@@ -191,6 +210,8 @@ describe('an ending', () => {
     await releasePurchaseWorkflow(database, owner, NOW_MS, 5);
     expect(await dueIds()).toEqual([]);
     expect(await find(workflow)).toMatchObject({ waitCount: 0 });
+    const { rows } = await sql`select lease_until as "leaseUntil" from runs`.execute(database);
+    expect(rows).toEqual([{ leaseUntil: null }]);
   });
 
   test('of one leaves the others as they are', async () => {
@@ -224,6 +245,9 @@ describe('exclusion groups', () => {
       (await listPendingPurchases(database, accountId)).map(({ lane }) => lane).toSorted(),
     ).toEqual(['addons', 'checkout']);
     await finish(first);
+    expect((await listPendingPurchases(database, accountId)).map(({ lane }) => lane)).toEqual([
+      'checkout',
+    ]);
     expect(await findPendingPurchase(database, accountId, 'addons')).toBeUndefined();
     expect(await start({ lane: 'addons' })).toBeDefined();
   });
