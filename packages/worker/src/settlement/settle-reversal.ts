@@ -91,18 +91,18 @@ async function settleOnce(
     if ((workflow.invoiceId ?? result.invoiceId) !== invoice.invoiceId) return undefined;
     const before = result.reversal;
     const beforeAmount = before?.amount.amount ?? 0;
-    if (payment.amountReturned === beforeAmount) return undefined;
-    if (payment.amountReturned < beforeAmount) {
-      if (!isSecondLook) return 'less';
-      await sendPurchaseToReview(
-        transaction,
-        workflow,
-        `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
-      );
-      logger.error({ runId }, 'a purchase needs manual review: sluice purchases list');
+    if (payment.amountReturned > beforeAmount) {
+      await writeDown(transaction, workflow, result, payment, now());
       return undefined;
     }
-    await writeDown(transaction, workflow, result, payment, now());
+    if (payment.amountReturned === beforeAmount) return undefined;
+    if (!isSecondLook) return 'less';
+    await sendPurchaseToReview(
+      transaction,
+      workflow,
+      `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
+    );
+    logger.error({ runId }, 'a purchase needs manual review: sluice purchases list');
     return undefined;
   });
 }
@@ -164,7 +164,8 @@ async function takeCreditsBack(
   switch (content.type) {
     case 'purchase': {
       const { kind } = content.purchase;
-      const grantKey = `grant:invoice:${workflow.invoiceId ?? ''}`;
+      // A purchase that is paid has its invoice.
+      const grantKey = `grant:invoice:${String(workflow.invoiceId)}`;
       return reverseGrant(transaction, { accountId, kind }, grantKey, nowMs);
     }
     case 'checkout': {

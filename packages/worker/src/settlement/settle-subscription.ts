@@ -7,6 +7,7 @@
  *
  * The checkout decides about the account's plan (`end-purchase-workflow.ts`), not the subscription.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
@@ -39,10 +40,7 @@ export async function settleSubscription(
   await deps.database.transaction().execute(async (transaction) => {
     await writeStanding(transaction, accountId, standing, deps.now());
   });
-  const again = await readStanding(deps.provider, customerId);
-  return again.outcome === 'ok' && again.value?.planStatus === standing.planStatus
-    ? again.value.accountStatus === standing.accountStatus
-    : false;
+  return isDeepStrictEqual(await readStanding(deps.provider, customerId), read);
 }
 
 /** With its entry of the audit log, if there is a change. */

@@ -1,4 +1,4 @@
-/** The payment provider's events: shared among workers, with a report of those that need a person. */
+/** The payment provider's events, shared among workers, and their reports. */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
 import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
@@ -39,10 +39,14 @@ async function waitingPack() {
 test('a purchase that an event moves to manual review is reported, and no other purchase', async () => {
   const { workflow, invoiceId } = await waitingPack();
   const { state } = world.simulator;
-  const copy = { ...state.get('invoice', invoiceId)!, id: 'in_copy' };
+  const own = state.get('invoice', invoiceId)!;
+  const copy = { ...own, id: 'in_copy' };
   state.save('invoice', { ...copy, status: 'void' });
+  const metadata = { ...(own['metadata'] as object), run_id: 'run_else' };
+  state.save('invoice', { ...copy, id: 'in_else', status: 'paid', metadata });
   await keep('evt_void', 'in_copy');
-  expect(await settle()).toBe(1);
+  await keep('evt_else', 'in_else');
+  expect(await settle()).toBe(2);
   expect(logged).toEqual([]);
   state.save('invoice', { ...copy, status: 'paid' });
   await keep('evt_paid', 'in_copy');

@@ -174,6 +174,21 @@ test('the refund of a purchase that had failed, and was paid afterwards, leaves 
   expect(rows).toEqual([]);
 });
 
+test('a plan that is refunded in the moment in which its period ends keeps the allowance', async () => {
+  const { workflow, chargeId } = await boughtPlan();
+  refund(chargeId);
+  const endsAtMs = world.deps.now();
+  const { subscription, ...result } = (await look(workflow)).result!;
+  const ended = { ...result, subscription: { ...subscription!, currentPeriodEndMs: endsAtMs } };
+  await sql`update runs set result = ${JSON.stringify(ended)} where run_id = ${workflow.runId}`.execute(
+    world.database,
+  );
+  const settled = await settleReversal({ ...world.deps, now: () => endsAtMs }, 'charge', chargeId);
+  expect(settled).toBe(true);
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(workflow.accountId)).toBe(200);
+});
+
 test('the refund of a copy of a plan’s invoice is not the plan’s', async () => {
   const { workflow, chargeId } = await boughtPlan();
   const { state } = world.simulator;
