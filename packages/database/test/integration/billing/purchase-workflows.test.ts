@@ -126,6 +126,7 @@ describe('a purchase is one worker’s', () => {
     const workflow = await started({ runId: 'same' });
     const other = await addAccount();
     await started({ runId: 'same', accountId: other });
+    const beside = await started();
     const owner = (await claim(workflow))!;
     expect(
       await claimPurchaseWorkflow(database, { accountId: other, runId: 'same' }, LEASE_MS),
@@ -140,6 +141,7 @@ describe('a purchase is one worker’s', () => {
       reviewReason: null,
       invoiceId: null,
     });
+    expect(await find(beside)).toEqual(beside);
     expect(await findPurchaseOfInvoice(database, other, 'in_own')).toBeUndefined();
     expect(await findPurchaseOfInvoice(database, accountId, 'in_own')).toMatchObject({ accountId });
     await finish(workflow);
@@ -156,6 +158,7 @@ test('a purchase keeps the time at which it ends unpaid, if it has one', async (
 });
 
 test('transactions that decide about one purchase do so one after the other', async () => {
+  await started();
   const workflow = await started();
   let second: Promise<PurchaseWorkflow | undefined> | undefined;
   await database.transaction().execute(async (transaction) => {

@@ -117,7 +117,9 @@ test('I10: a debit is refunded only up to its amount, even if the database sorts
   );
   await grant({ amount: 8, key: 'a' });
   await debit(8, 'preview:1');
-  expect(await refund(8, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
+  // A key that ends with its beginning counts too.
+  expect(await refund(5, 'preview:1', 'preview:1:refund:')).toEqual({ outcome: 'refunded' });
+  expect(await refund(3, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
   expect(await refund(1, 'preview:1', 'preview:1:refund:2')).toEqual({
     outcome: 'too-much',
     left: 0,
@@ -135,14 +137,14 @@ test('I9: expired credits are recorded once, and purchased credits do not expire
   const ended = await Promise.all([expire(), expire(), expire()]);
   expect(ended.toSorted((one, other) => one - other)).toEqual([0, 0, 5]);
   expect(await available()).toBe(7);
-  // A run that finds none leaves no trace.
+  // Only the run that found the ended credits is on record.
   const { rows } = await sql<{ reason: string }>`
     select reason from credit_transactions where reason = 'expiry'`.execute(database);
   expect(rows).toHaveLength(1);
   await expectLedgerToAgree();
 });
 
-test('the ledger shows what is left after each move, of all grants with credits', async () => {
+test('the ledger shows the available credits of all grants after each move', async () => {
   await grant({ amount: 5, key: 'a', pool: 'goodwill' });
   await grant({ amount: 7, key: 'b' });
   await debit(6, 'preview:1');
@@ -161,7 +163,7 @@ test('the ledger shows what is left after each move, of all grants with credits'
   await expectLedgerToAgree();
 });
 
-test('a change reads the grants with credits left and the ones that it names, and not those that are used up', async () => {
+test('a change reads the grants with credits left and the named ones, and writes only the changed ones', async () => {
   for (const key of ['a', 'b', 'c']) await grant({ amount: 5, key });
   await debit(10, 'preview:1');
   const { live, named } = await database.transaction().execute(async (transaction) => ({
@@ -170,6 +172,21 @@ test('a change reads the grants with credits left and the ones that it names, an
   }));
   expect(live.map(({ grantId }) => grantId)).toEqual([3]);
   expect(named.map(({ grantId }) => grantId)).toEqual([1, 3]);
+  const versions = async () =>
+    (
+      await sql<{ version: string }>`
+        select xmin::text as version from credit_grants order by grant_id`.execute(database)
+    ).rows.map(({ version }) => version);
+  await grant({ amount: 5, key: 'd' });
+  const before = await versions();
+  await debit(4, 'preview:2');
+  const after = await versions();
+  expect(after.map((version, index) => version === before[index])).toEqual([
+    true,
+    true,
+    false,
+    true,
+  ]);
 });
 
 test('grants of other kinds and accounts are numbered apart', async () => {
