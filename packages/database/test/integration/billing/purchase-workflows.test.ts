@@ -158,8 +158,9 @@ test('a purchase keeps the time at which it ends unpaid, if it has one', async (
 });
 
 test('transactions that decide about one purchase do so one after the other', async () => {
-  await started();
-  const workflow = await started();
+  await started({ runId: 'a' });
+  const workflow = await started({ runId: 'b' });
+  await started({ runId: 'c' });
   let second: Promise<PurchaseWorkflow | undefined> | undefined;
   await database.transaction().execute(async (transaction) => {
     expect(await lockPurchaseWorkflow(transaction, workflow)).toEqual(workflow);
@@ -184,8 +185,9 @@ describe('in manual review', () => {
   test('an ending ends the review too', async () => {
     const workflow = await started();
     await sendPurchaseToReview(database, workflow, 'why');
-    expect(await finish(workflow)).toBe(true);
-    expect(await find(workflow)).toMatchObject({ reviewReason: null, status: 'success' });
+    const end = { ...ENDING, status: 'failed', message: 'Buy again.' } as const;
+    expect(await finish(workflow, end)).toBe(true);
+    expect(await find(workflow)).toMatchObject({ ...end, reviewReason: null });
   });
 });
 

@@ -114,12 +114,15 @@ describe('the same body', () => {
     }
     expect(await claim(OTHER_BODY, NOW_MS)).toEqual({ outcome: 'mismatch' });
     // The answer to one of them is not the other's.
+    const ofOther = { ...another, principal: 'token:2' };
+    await claim(OTHER_BODY, NOW_MS, ofOther);
     await keepIdempotentAnswer(database, another, SECOND);
     expect(await claim(OTHER_BODY, NOW_MS, another)).toEqual({
       outcome: 'answered',
       answer: SECOND,
     });
-    expect(await claim(OTHER_BODY, NOW_MS, beside)).toEqual({ outcome: 'running' });
+    for (const each of [beside, ofOther])
+      expect(await claim(OTHER_BODY, NOW_MS, each)).toEqual({ outcome: 'running' });
     expect(await claim(BODY, NOW_MS, { ...key, keyHash: Buffer.from('else') })).toEqual({
       outcome: 'running',
     });
@@ -149,6 +152,10 @@ describe('the same body', () => {
     ).toEqual({ outcome: 'running' });
     expect(await claim(BODY)).toEqual(RUN_IT);
   });
+});
+
+test('a call whose key was removed meanwhile sends its own answer', async () => {
+  expect(await keepIdempotentAnswer(database, key, FIRST)).toEqual(FIRST);
 });
 
 describe('a key is given back', () => {
