@@ -8,7 +8,11 @@ import {
   reverseGrant,
   type NewGrant,
 } from '@sluice/database/credits/credits';
-import { listGrants, listLiveGrants } from '@sluice/database/credits/credit-transactions';
+import {
+  findTransactions,
+  listGrants,
+  listLiveGrants,
+} from '@sluice/database/credits/credit-transactions';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
@@ -166,11 +170,13 @@ test('the ledger shows the available credits of all grants after each move', asy
 test('a change reads the grants with credits left and the named ones, and writes only the changed ones', async () => {
   for (const key of ['a', 'b', 'c']) await grant({ amount: 5, key });
   await debit(10, 'preview:1');
-  const { live, named } = await database.transaction().execute(async (transaction) => ({
+  const { live, named, facts } = await database.transaction().execute(async (transaction) => ({
     live: await listLiveGrants(transaction, account),
     named: await listGrants(transaction, account, [1]),
+    facts: await findTransactions(transaction, account, ['a', 'x']),
   }));
   expect(live.map(({ grantId }) => grantId)).toEqual([3]);
+  expect(facts).toEqual(new Set(['a']));
   expect(named.map(({ grantId }) => grantId)).toEqual([1, 3]);
   const versions = async () =>
     (
