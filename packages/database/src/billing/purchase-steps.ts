@@ -28,7 +28,7 @@ export interface StepEnd {
 
 const STEP = sql`
   step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt",
-  coalesce(output ? 'forgiven', false) as "isForgiven"`;
+  coalesce((output ->> 'forgiven')::boolean, false) as "isForgiven"`;
 
 /** In the order in which they were begun. */
 export async function listPurchaseSteps(

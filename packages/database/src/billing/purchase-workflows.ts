@@ -60,6 +60,9 @@ export const PURCHASE_WORKFLOW = sql`
   expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
   finished_at as "finishedAt"`;
 
+/** No worker has it now, by the database's clock. */
+const IS_FREE = sql`(lease_until is null or lease_until < clock_timestamp())`;
+
 /** @returns undefined if the lane is taken by a pending purchase workflow. */
 export async function insertPurchaseWorkflow(
   database: DatabaseOrTransaction,
@@ -94,7 +97,7 @@ export async function countUnpaidCardPurchases(
              where account_id = ${accountId} and created_at > ${new Date(sinceMs)}
                and lane = 'card' and status = 'pending'
              limit ${countMax}) as unpaid`.execute(database);
-  return rows[0]?.count ?? 0;
+  return Number(rows[0]?.count);
 }
 
 export async function findPendingPurchase(
@@ -171,8 +174,7 @@ export async function claimPurchaseWorkflow(
     update runs set fence = fence + 1,
            lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
      where account_id = ${accountId} and run_id = ${runId} and status = 'pending'
-       and review_reason is null
-       and (lease_until is null or lease_until < clock_timestamp())
+       and review_reason is null and ${IS_FREE}
     returning ${PURCHASE_WORKFLOW}`.execute(database);
   return rows[0];
 }
@@ -302,7 +304,7 @@ export async function listDuePurchases(
   const { rows } = await sql<PurchaseKey>`
     select account_id::int as "accountId", run_id as "runId" from runs
      where status = 'pending' and review_reason is null and next_at <= ${new Date(nowMs)}
-       and (lease_until is null or lease_until < clock_timestamp())
+       and ${IS_FREE}
      order by next_at limit ${limit}`.execute(database);
   return rows;
 }

@@ -42,7 +42,7 @@ export async function countPurchasesInReview(
       from (select from runs where review_reason is not null limit ${countMax}) as counted`.execute(
     database,
   );
-  return rows[0]?.count ?? 0;
+  return Number(rows[0]?.count);
 }
 
 /** Locks a purchase in review; undefined if there is no such purchase. */

@@ -68,7 +68,7 @@ export async function keepIdempotentAnswer(
   answer: Buffer,
 ): Promise<Buffer> {
   const { rows } = await sql<{ answer: Buffer }>`
-    update idempotency_keys set answer = coalesce(answer, ${answer}), locked_until = null
+    update idempotency_keys set answer = coalesce(answer, ${answer})
      where principal = ${principal} and key_hash = ${keyHash} returning answer`.execute(database);
   return rows[0]?.answer ?? answer;
 }

@@ -116,17 +116,19 @@ export async function findTransactions(
   return new Set(rows.map((row) => row.key));
 }
 
+/** The grants with credits left. */
 export async function listLiveGrants(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,
 ): Promise<Grant[]> {
   const { rows } = await sql<GrantRow>`
     select ${GRANT} from credit_grants
-     where account_id = ${accountId} and kind = ${kind} and (available > 0 or held > 0)
+     where account_id = ${accountId} and kind = ${kind} and available > 0
      order by grant_id`.execute(transaction);
   return rows.map(toGrant);
 }
 
+/** The named grants, and all with credits left. */
 export async function listGrants(
   transaction: Transaction,
   account: CreditAccount,
@@ -145,7 +147,6 @@ export async function listMoves(
   { accountId, kind }: CreditAccount,
   keys: readonly string[],
 ): Promise<Move[]> {
-  if (keys.length === 0) return [];
   const { rows } = await sql<{ grantId: number; from: Place; to: Place; amount: string }>`
     select grant_id as "grantId", from_place as "from", to_place as "to", amount
       from credit_entries
@@ -164,7 +165,7 @@ export async function write(
   moves: readonly Move[],
   nowMs: number,
 ): Promise<void> {
-  await insertEntries(transaction, account, locked, key, grants, moves, nowMs);
+  await insertEntries(transaction, account, locked, key, entriesOf(grants, moves), nowMs);
   const changed = new Set(moves.map((move) => move.grantId));
   const after = applyMoves(grants, moves).filter((grant) => changed.has(grant.grantId));
   await sql`
@@ -181,24 +182,31 @@ export async function write(
        and g.grant_id = c.grant_id`.execute(transaction);
 }
 
+/** A move, with the account's available credits of that kind after it. */
+interface Entry extends Move {
+  readonly availableAfter: number;
+}
+
+function entriesOf(grants: readonly Grant[], moves: readonly Move[]): Entry[] {
+  let after = grants;
+  return moves.map((move) => {
+    after = applyMoves(after, [move]);
+    return { ...move, availableAfter: after.reduce((sum, grant) => sum + grant.available, 0) };
+  });
+}
+
 export async function insertEntries(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,
   locked: LockedAccount,
   key: string,
-  grants: readonly Grant[],
-  moves: readonly Move[],
+  made: readonly Entry[],
   nowMs: number,
 ): Promise<void> {
-  let after = [...grants];
-  const entries = moves.map((move, index) => {
-    after = applyMoves(after, [move]);
-    return {
-      ...move,
-      entryId: locked.lastEntryId + index + 1,
-      availableAfter: after.reduce((sum, grant) => sum + grant.available, 0),
-    };
-  });
+  const entries = made.map((entry, index) => ({
+    ...entry,
+    entryId: locked.lastEntryId + index + 1,
+  }));
   await sql`
     insert into credit_entries
       (account_id, kind, entry_id, transaction_key, grant_id, from_place, to_place, amount,

@@ -14,7 +14,6 @@ import {
   expireCredits,
   refundDebit,
   reverseGrants,
-  type Grant,
   type Move,
   type Pool,
 } from '@sluice/domain/billing/credit-ledger';
@@ -62,7 +61,8 @@ async function grantLocked(
 ): Promise<boolean> {
   if (!(await insertTransaction(transaction, account, grant.key, 'grant', nowMs))) return false;
   if (grant.amount === 0) return false;
-  const grants = await listLiveGrants(transaction, account);
+  const before = await listLiveGrants(transaction, account);
+  const availableAfter = before.reduce((sum, each) => sum + each.available, grant.amount);
   const grantId = locked.lastGrantId + 1;
   await sql`
     insert into credit_grants
@@ -72,17 +72,8 @@ async function grantLocked(
     transaction,
   );
   const move: Move = { grantId, from: 'issued', to: 'available', amount: grant.amount };
-  const made: Grant = {
-    grantId,
-    pool: grant.pool,
-    granted: 0,
-    available: 0,
-    held: 0,
-    used: 0,
-    expired: 0,
-    expiresAtMs: grant.expiresAtMs,
-  };
-  await insertEntries(transaction, account, locked, grant.key, [...grants, made], [move], nowMs);
+  const entry = { ...move, availableAfter };
+  await insertEntries(transaction, account, locked, grant.key, [entry], nowMs);
   await sql`
     update credit_accounts set last_grant_id = ${grantId}
      where account_id = ${account.accountId} and kind = ${account.kind}`.execute(transaction);
@@ -163,7 +154,7 @@ async function sumAllowance(
       from credit_grants
      where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
        and ${isOfMonth(endsAtMs)}`.execute(transaction);
-  return Number(rows[0]?.given ?? 0);
+  return Number(rows[0]?.given);
 }
 
 interface Debit {

@@ -29,10 +29,11 @@ export async function settleBankPayment(
   invoice: ProviderInvoice,
   nowMs: number,
 ): Promise<void> {
+  // A pending purchase has no result yet, and only a successful one waits for a bank.
   const { due, givenUp, ...result } = workflow.result ?? { charged: null, invoiceId: null };
   const awaited = due ?? givenUp;
-  if (workflow.status !== 'success' || !awaited || result.invoiceId !== invoice.invoiceId) return;
-  if (invoice.status === 'uncollectible' || invoice.status === 'deleted') {
+  if (!awaited || result.invoiceId !== invoice.invoiceId) return;
+  if (invoice.status === 'uncollectible') {
     await updatePurchaseResult(transaction, workflow, { ...result, givenUp: awaited });
     return;
   }

@@ -82,15 +82,14 @@ export async function lookAtInvoice(
     invoice.accountId ?? (await findAccountOfCustomer(deps.database, invoice.customerId));
   // Not an invoice that a purchase of ours made.
   if (accountId === undefined) return 'ok';
-  const settlement = await deps.database.transaction().execute(async (transaction) => {
+  const isParked = await deps.database.transaction().execute(async (transaction) => {
     const workflow = await lockPurchaseWorkflow(transaction, { accountId, runId });
-    if (!workflow) return 'unchanged';
-    if (workflow.content.type === 'purchase')
-      return settleInvoice(transaction, workflow, invoice, deps.now());
-    await settleBankPayment(transaction, workflow, invoice, deps.now());
-    return 'unchanged';
+    if (workflow?.content.type === 'purchase')
+      return (await settleInvoice(transaction, workflow, invoice, deps.now())) === 'parked';
+    if (workflow) await settleBankPayment(transaction, workflow, invoice, deps.now());
+    return false;
   });
-  if (settlement === 'parked')
+  if (isParked)
     deps.logger.error(
       { runId, invoiceId },
       'a purchase needs manual review: sluice purchases list',

@@ -55,54 +55,55 @@ export async function settleReversal(
     : first !== 'again';
 }
 
-type Settled = 'done' | 'again' | 'less';
+/** Undefined: there is no more to do. */
+type Remaining = 'again' | 'less' | undefined;
 
 async function settleOnce(
   deps: SettleReversalDeps,
   about: About,
   id: string,
   isSecondLook: boolean,
-): Promise<Settled> {
+): Promise<Remaining> {
   const { database, provider, now, logger } = deps;
   const read = await provider.readPayment(about, id);
-  if (read.outcome !== 'ok') return read.outcome === 'unknown' ? 'again' : 'done';
+  if (read.outcome !== 'ok') return read.outcome === 'unknown' ? 'again' : undefined;
   const payment = read.value;
-  if (!payment || payment.invoiceId === null) return 'done';
+  if (!payment || payment.invoiceId === null) return undefined;
   const found = await provider.findInvoice(payment.invoiceId);
-  if (found.outcome !== 'ok') return found.outcome === 'unknown' ? 'again' : 'done';
+  if (found.outcome !== 'ok') return found.outcome === 'unknown' ? 'again' : undefined;
   const invoice = found.value;
   const { runId } = invoice;
   const accountId =
     invoice.accountId ?? (await findAccountOfCustomer(database, invoice.customerId));
-  if (accountId === undefined) return 'done';
+  if (accountId === undefined) return undefined;
   // Also of a renewal, which no purchase of ours made.
   if (!(await takeBackExcessCredit(provider, invoice))) return 'again';
-  if (runId === null) return 'done';
+  if (runId === null) return undefined;
   return database.transaction().execute(async (transaction) => {
     const locked = await lockPurchaseWorkflow(transaction, { accountId, runId });
     // A copy of its invoice does not concern the purchase, also while it is under way.
     if (!locked || (locked.invoiceId !== null && locked.invoiceId !== invoice.invoiceId))
-      return 'done';
+      return undefined;
     const workflow = await settleFirst(transaction, locked, invoice, now());
-    if (workflow?.status === 'pending') return 'again';
-    const { result } = workflow ?? {};
-    if (!workflow || !result || workflow.status !== 'success') return 'done';
-    if ((workflow.invoiceId ?? result.invoiceId) !== invoice.invoiceId) return 'done';
+    if (workflow.status === 'pending') return 'again';
+    const result = workflow.status === 'success' ? workflow.result : null;
+    if (!result) return undefined;
+    if ((workflow.invoiceId ?? result.invoiceId) !== invoice.invoiceId) return undefined;
     const before = result.reversal;
     const beforeAmount = before?.amount.amount ?? 0;
-    if (payment.amountReturned === beforeAmount) return 'done';
-    if (payment.amountReturned < beforeAmount) {
-      if (!isSecondLook) return 'less';
-      await sendPurchaseToReview(
-        transaction,
-        workflow,
-        `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
-      );
-      logger.error({ runId }, 'a purchase needs manual review: sluice purchases list');
-      return 'done';
+    if (payment.amountReturned > beforeAmount) {
+      await writeDown(transaction, workflow, result, payment, now());
+      return undefined;
     }
-    await writeDown(transaction, workflow, result, payment, now());
-    return 'done';
+    if (payment.amountReturned === beforeAmount) return undefined;
+    if (!isSecondLook) return 'less';
+    await sendPurchaseToReview(
+      transaction,
+      workflow,
+      `of its price ${beforeAmount} had gone back, and now only ${payment.amountReturned}: invoice ${invoice.invoiceId}`,
+    );
+    logger.error({ runId }, 'a purchase needs manual review: sluice purchases list');
+    return undefined;
   });
 }
 
@@ -112,13 +113,14 @@ async function settleFirst(
   workflow: PurchaseWorkflow,
   invoice: ProviderInvoice,
   nowMs: number,
-): Promise<PurchaseWorkflow | undefined> {
+): Promise<PurchaseWorkflow> {
   if (workflow.status === 'pending' && workflow.content.type === 'purchase')
     await settleInvoice(transaction, workflow, invoice, nowMs);
   else if (workflow.result?.due ?? workflow.result?.givenUp)
     await settleBankPayment(transaction, workflow, invoice, nowMs);
   else return workflow;
-  return lockPurchaseWorkflow(transaction, workflow);
+  // It is there: the transaction has it locked.
+  return (await lockPurchaseWorkflow(transaction, workflow)) as PurchaseWorkflow;
 }
 
 async function writeDown(
@@ -134,10 +136,8 @@ async function writeDown(
     cause: payment.cause,
     amount: { ...payment.taken, amount: payment.amountReturned },
     isWhole,
-    creditsTaken:
-      before?.isWhole === true || !isWhole
-        ? (before?.creditsTaken ?? 0)
-        : await takeCreditsBack(transaction, workflow, nowMs),
+    // The whole comes back once: no more than that can.
+    creditsTaken: isWhole ? await takeCreditsBack(transaction, workflow, nowMs) : 0,
     atMs: nowMs,
   };
   await updatePurchaseResult(transaction, workflow, { ...result, reversal });
@@ -164,7 +164,8 @@ async function takeCreditsBack(
   switch (content.type) {
     case 'purchase': {
       const { kind } = content.purchase;
-      const grantKey = `grant:invoice:${workflow.invoiceId ?? ''}`;
+      // A purchase that is paid has its invoice.
+      const grantKey = `grant:invoice:${String(workflow.invoiceId)}`;
       return reverseGrant(transaction, { accountId, kind }, grantKey, nowMs);
     }
     case 'checkout': {

@@ -7,6 +7,7 @@
  *
  * The checkout decides about the account's plan (`end-purchase-workflow.ts`), not the subscription.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { recordChange } from '@sluice/database/changes/record-change';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
@@ -27,11 +28,11 @@ export async function settleSubscription(
 ): Promise<boolean> {
   const found = await deps.provider.readSubscription(subscriptionId);
   if (found.outcome !== 'ok') return found.outcome !== 'unknown';
-  const customerId = found.value?.customerId;
-  const accountId =
-    customerId === undefined ? undefined : await findAccountOfCustomer(deps.database, customerId);
+  if (!found.value) return true;
+  const { customerId } = found.value;
+  const accountId = await findAccountOfCustomer(deps.database, customerId);
   // Not a customer of ours.
-  if (customerId === undefined || accountId === undefined) return true;
+  if (accountId === undefined) return true;
   const read = await readStanding(deps.provider, customerId);
   if (read.outcome !== 'ok') return read.outcome !== 'unknown';
   const standing = read.value;
@@ -39,10 +40,7 @@ export async function settleSubscription(
   await deps.database.transaction().execute(async (transaction) => {
     await writeStanding(transaction, accountId, standing, deps.now());
   });
-  const again = await readStanding(deps.provider, customerId);
-  return again.outcome === 'ok' && again.value?.planStatus === standing.planStatus
-    ? again.value.accountStatus === standing.accountStatus
-    : false;
+  return isDeepStrictEqual(await readStanding(deps.provider, customerId), read);
 }
 
 /** With its entry of the audit log, if there is a change. */

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import {
+  forgiveAttempts,
   insertStepIntent,
   listPurchaseSteps,
   updateStep,
@@ -17,22 +18,27 @@ import { createTestDatabase } from '../../../src/testing/testing.ts';
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 let database: Database;
 let owner: PurchaseWorkflow;
+/** Of another account, with the owner's name. */
 let other: PurchaseWorkflow;
+/** Of the owner's account. */
+let beside: PurchaseWorkflow;
 
 beforeEach(async () => {
   ({ database } = await createTestDatabase());
   await sql`insert into accounts (account_id, name) values (1, 'A'), (2, 'B')`.execute(database);
   await sql`
     insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at)
-    select n, 'same', 'card', 'credits', 'card', 'f', '{}', '{}', now() from generate_series(1, 2) n`.execute(
+    select account_id, run_id, 'card', 'credits', 'card', 'f', '{}', '{}', now()
+      from (values (1, 'same'), (2, 'same'), (1, 'beside')) as each (account_id, run_id)`.execute(
     database,
   );
   owner = (await claim(1))!;
   other = (await claim(2))!;
+  beside = (await claim(1, 'beside'))!;
 });
 
-const claim = (accountId: number) =>
-  claimPurchaseWorkflow(database, { accountId, runId: 'same' }, 60_000);
+const claim = (accountId: number, runId = 'same') =>
+  claimPurchaseWorkflow(database, { accountId, runId }, 60_000);
 const endLeases = () => sql`update runs set lease_until = now() - interval '1 s'`.execute(database);
 const intend = (
   workflow: PurchaseWorkflow,
@@ -73,6 +79,7 @@ test('an intent keeps the input and the key of the first worker that noted it', 
   expect(await intend(next, 'pay', 1, { a: 'second' })).toMatchObject({ input: { a: 'first' } });
   expect(await states(owner)).toEqual(['pay 1 intent']);
   expect(await states(other)).toEqual([]);
+  expect(await states(beside)).toEqual([]);
 });
 
 test('a worker that was overtaken cannot note an intent, nor can one whose purchase has ended', async () => {
@@ -96,6 +103,7 @@ test('an intent keeps the lease for the time that its request may take, and no o
   await intend(owner, 'pay');
   expect(await claim(1)).toBeUndefined();
   expect(await claim(2)).toBeDefined();
+  expect(await claim(1, 'beside')).toBeDefined();
 });
 
 test('steps are listed in the order in which they were begun', async () => {
@@ -110,14 +118,43 @@ test('a step moves on from the named state alone, and no other step moves with i
   await intend(owner, 'pay', 2);
   await intend(owner, 'invoice');
   await intend(other, 'pay');
+  await intend(beside, 'pay');
   await update('pay', 'done', { state: 'declined', output: { declineCode: null } });
   expect(await states(owner)).toEqual(['invoice 1 intent', 'pay 1 intent', 'pay 2 intent']);
   await update('pay', 'intent', { state: 'done', output: { invoiceId: 'in_1' } });
   expect(await states(owner)).toEqual(['invoice 1 intent', 'pay 1 done', 'pay 2 intent']);
   expect(await states(other)).toEqual(['pay 1 intent']);
+  expect(await states(beside)).toEqual(['pay 1 intent']);
   const pay = (await listPurchaseSteps(database, owner))[1];
-  expect(pay).toMatchObject({ output: { invoiceId: 'in_1' } });
+  expect(pay).toMatchObject({
+    output: { invoiceId: 'in_1' },
+    startedAt: new Date(NOW_MS + 1),
+    endedAt: new Date(NOW_MS + 9),
+  });
   // A result stays.
   await update('pay', 'intent', { state: 'absent', output: {} });
   expect(await states(owner)).toEqual(['invoice 1 intent', 'pay 1 done', 'pay 2 intent']);
+});
+
+test('attempts without a result are forgiven to one purchase, and keep what they had found', async () => {
+  for (const workflow of [owner, other, beside]) {
+    await intend(workflow, 'pay');
+    await update('pay', 'intent', { state: 'declined', output: { declineCode: 'x' } }, workflow);
+    await intend(workflow, 'invoice');
+  }
+  await database.transaction().execute((transaction) => forgiveAttempts(transaction, owner));
+  const steps = async (workflow: PurchaseWorkflow) =>
+    (await listPurchaseSteps(database, workflow)).map(({ step, isForgiven, output }) => ({
+      step,
+      isForgiven,
+      output,
+    }));
+  const intent = { step: 'invoice', isForgiven: false, output: null };
+  const output = { declineCode: 'x' };
+  expect(await steps(owner)).toEqual([
+    intent,
+    { step: 'pay', isForgiven: true, output: { ...output, forgiven: true } },
+  ]);
+  for (const workflow of [other, beside])
+    expect(await steps(workflow)).toEqual([intent, { step: 'pay', isForgiven: false, output }]);
 });

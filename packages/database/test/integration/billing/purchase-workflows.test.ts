@@ -13,6 +13,7 @@ import {
   listPendingPurchases,
   listPurchasesWithPaymentDue,
   listPurchaseWorkflows,
+  lockPurchaseWorkflow,
   releasePurchaseWorkflow,
   renewPurchaseLease,
   sendPurchaseToReview,
@@ -22,7 +23,7 @@ import {
   type PurchaseWorkflow,
 } from '../../../src/billing/purchase-workflows.ts';
 import type { Database } from '../../../src/connection/connection.ts';
-import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { createTestDatabase, untilLockWaiters } from '../../../src/testing/testing.ts';
 
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 const LEASE_MS = 60_000;
@@ -125,6 +126,7 @@ describe('a purchase is one worker’s', () => {
     const workflow = await started({ runId: 'same' });
     const other = await addAccount();
     await started({ runId: 'same', accountId: other });
+    const beside = await started();
     const owner = (await claim(workflow))!;
     expect(
       await claimPurchaseWorkflow(database, { accountId: other, runId: 'same' }, LEASE_MS),
@@ -139,6 +141,7 @@ describe('a purchase is one worker’s', () => {
       reviewReason: null,
       invoiceId: null,
     });
+    expect(await find(beside)).toEqual(beside);
     expect(await findPurchaseOfInvoice(database, other, 'in_own')).toBeUndefined();
     expect(await findPurchaseOfInvoice(database, accountId, 'in_own')).toMatchObject({ accountId });
     await finish(workflow);
@@ -146,6 +149,26 @@ describe('a purchase is one worker’s', () => {
       status: 'pending',
     });
   });
+});
+
+test('a purchase keeps the time at which it ends unpaid, if it has one', async () => {
+  const bounded = await started({ expiresAtMs: NOW_MS + 5 });
+  expect((await find(bounded)).expiresAt).toEqual(new Date(NOW_MS + 5));
+  expect((await find(await started())).expiresAt).toBeNull();
+});
+
+test('transactions that decide about one purchase do so one after the other', async () => {
+  await started({ runId: 'a' });
+  const workflow = await started({ runId: 'b' });
+  await started({ runId: 'c' });
+  let second: Promise<PurchaseWorkflow | undefined> | undefined;
+  await database.transaction().execute(async (transaction) => {
+    expect(await lockPurchaseWorkflow(transaction, workflow)).toEqual(workflow);
+    second = database.transaction().execute((other) => lockPurchaseWorkflow(other, workflow));
+    await untilLockWaiters(database, 1);
+    await finishPurchaseWorkflow(transaction, workflow, ENDING, NOW_MS);
+  });
+  expect(await second).toMatchObject({ runId: workflow.runId, status: 'success' });
 });
 
 describe('in manual review', () => {
@@ -162,8 +185,9 @@ describe('in manual review', () => {
   test('an ending ends the review too', async () => {
     const workflow = await started();
     await sendPurchaseToReview(database, workflow, 'why');
-    expect(await finish(workflow)).toBe(true);
-    expect(await find(workflow)).toMatchObject({ reviewReason: null, status: 'success' });
+    const end = { ...ENDING, status: 'failed', message: 'Buy again.' } as const;
+    expect(await finish(workflow, end)).toBe(true);
+    expect(await find(workflow)).toMatchObject({ ...end, reviewReason: null });
   });
 });
 
@@ -191,6 +215,8 @@ describe('an ending', () => {
     await releasePurchaseWorkflow(database, owner, NOW_MS, 5);
     expect(await dueIds()).toEqual([]);
     expect(await find(workflow)).toMatchObject({ waitCount: 0 });
+    const { rows } = await sql`select lease_until as "leaseUntil" from runs`.execute(database);
+    expect(rows).toEqual([{ leaseUntil: null }]);
   });
 
   test('of one leaves the others as they are', async () => {
@@ -224,6 +250,9 @@ describe('exclusion groups', () => {
       (await listPendingPurchases(database, accountId)).map(({ lane }) => lane).toSorted(),
     ).toEqual(['addons', 'checkout']);
     await finish(first);
+    expect((await listPendingPurchases(database, accountId)).map(({ lane }) => lane)).toEqual([
+      'checkout',
+    ]);
     expect(await findPendingPurchase(database, accountId, 'addons')).toBeUndefined();
     expect(await start({ lane: 'addons' })).toBeDefined();
   });

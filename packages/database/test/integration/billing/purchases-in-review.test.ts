@@ -10,11 +10,12 @@ import {
 import {
   countPurchasesInReview,
   listPurchasesInReview,
+  lockPurchaseInReview,
   releasePurchaseFromReview,
 } from '../../../src/billing/purchases-in-review.ts';
 import type { Database } from '../../../src/connection/connection.ts';
 import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
-import { BY_TEST, createTestDatabase } from '../../../src/testing/testing.ts';
+import { BY_TEST, createTestDatabase, untilLockWaiters } from '../../../src/testing/testing.ts';
 
 const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
 
@@ -79,12 +80,32 @@ describe('a purchase that is released', () => {
       await sql`update runs set review_reason = 'why' where account_id = ${accountId}`.execute(
         database,
       );
+    // Beside it in its account, and with its name in another.
+    await sql`
+      insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, next_at, created_at, wait_count)
+      select account_id, run_id, 'card', 'credits', 'card', 'f', '{}', '{}', '2100-01-01', now(), 7
+        from (values (2, 'beside'), (4, 'r2')) as each (account_id, run_id)`.execute(database);
     expect(await release(database, 'r2')).toMatchObject({ ...key, reviewReason: 'why' });
     expect(await listDuePurchases(database, NOW_MS, 10)).toEqual([key]);
     expect(await listDuePurchases(database, NOW_MS - 1, 10)).toEqual([]);
     expect(await claimPurchaseWorkflow(database, key, 1_000)).toMatchObject({ waitCount: 0 });
     expect(await listPurchasesInReview(database, 10)).toMatchObject([{ runId: 'r4' }]);
     expect(await release(database, 'r2')).toBeUndefined();
+  });
+
+  test('by two at the same time is released by one of them', async () => {
+    const database = await startRuns(2);
+    await sendPurchaseToReview(database, key, 'why');
+    let second: ReturnType<typeof release> | undefined;
+    await database.transaction().execute(async (transaction) => {
+      expect(await lockPurchaseInReview(transaction, 'r2')).toMatchObject(key);
+      second = release(database, 'r2');
+      await untilLockWaiters(database, 1);
+      await sql`update runs set review_reason = null where run_id = 'r2'`.execute(transaction);
+    });
+    expect(await second).toBeUndefined();
+    const { rows } = await sql`select from audit_logs`.execute(database);
+    expect(rows).toEqual([]);
   });
 
   test('has its unsuccessful attempts forgiven, and only its own', async () => {

@@ -113,6 +113,19 @@ describe('the same body', () => {
       expect(await claim(OTHER_BODY, NOW_MS, each)).toEqual({ outcome: 'running' });
     }
     expect(await claim(OTHER_BODY, NOW_MS)).toEqual({ outcome: 'mismatch' });
+    // The answer to one of them is not the other's.
+    const ofOther = { ...another, principal: 'token:2' };
+    await claim(OTHER_BODY, NOW_MS, ofOther);
+    await keepIdempotentAnswer(database, another, SECOND);
+    expect(await claim(OTHER_BODY, NOW_MS, another)).toEqual({
+      outcome: 'answered',
+      answer: SECOND,
+    });
+    for (const each of [beside, ofOther])
+      expect(await claim(OTHER_BODY, NOW_MS, each)).toEqual({ outcome: 'running' });
+    expect(await claim(BODY, NOW_MS, { ...key, keyHash: Buffer.from('else') })).toEqual({
+      outcome: 'running',
+    });
   });
 
   test('whose change is made keeps its outcome to the last moment before it is forgotten', async () => {
@@ -141,15 +154,29 @@ describe('the same body', () => {
   });
 });
 
+test('a call whose key was removed meanwhile sends its own answer', async () => {
+  expect(await keepIdempotentAnswer(database, key, FIRST)).toEqual(FIRST);
+});
+
 describe('a key is given back', () => {
   test('if the call had no effect, and is then free for another body too', async () => {
     await claim(BODY);
-    await claim(BODY, NOW_MS, { ...key, principal: 'token:2' });
+    const others = [
+      { ...key, principal: 'token:2' },
+      { ...key, keyHash: Buffer.from('else') },
+    ];
+    for (const other of others) await claim(BODY, NOW_MS, other);
     await releaseIdempotencyKey(database, key);
     expect(await claim(OTHER_BODY, NOW_MS + 1)).toEqual(RUN_IT);
-    expect(await claim(BODY, NOW_MS + 1, { ...key, principal: 'token:2' })).toEqual({
-      outcome: 'running',
-    });
+    for (const other of others)
+      expect(await claim(BODY, NOW_MS + 1, other)).toEqual({ outcome: 'running' });
+  });
+
+  test('but not once it is answered, also if the call made no change', async () => {
+    await claim(BODY);
+    await keepIdempotentAnswer(database, key, FIRST);
+    await releaseIdempotencyKey(database, key);
+    expect(await claim(BODY, NOW_MS + 1)).toEqual({ outcome: 'answered', answer: FIRST });
   });
 
   test('but not once its change is made or it is answered', async () => {

@@ -88,6 +88,23 @@ test('one fact is held for once, and the same again after its end is no new hold
   expect(await balance()).toEqual([6, 0]);
 });
 
+test('each ending is a fact of its own in the ledger, as are the hold and its grant', async () => {
+  await grant(10, 'a');
+  for (const key of ['job:1', 'job:2']) {
+    await hold(3, key);
+    await end(key, 2);
+  }
+  const { rows } = await sql<{ key: string; reason: string }>`
+    select transaction_key as key, reason from credit_transactions order by 1`.execute(database);
+  expect(rows.map(({ key, reason }) => `${key} ${reason}`)).toEqual([
+    'a grant',
+    'job:1 hold',
+    'job:1:end capture',
+    'job:2 hold',
+    'job:2:end capture',
+  ]);
+});
+
 test('a hold without an end is found when its time is over, and expired credits do not come back', async () => {
   await grant(5, 'ends', NOW_MS + 30_000);
   await grant(5, 'stays');

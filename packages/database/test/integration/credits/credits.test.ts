@@ -8,6 +8,11 @@ import {
   reverseGrant,
   type NewGrant,
 } from '@sluice/database/credits/credits';
+import {
+  findTransactions,
+  listGrants,
+  listLiveGrants,
+} from '@sluice/database/credits/credit-transactions';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
@@ -93,6 +98,7 @@ test('I10: a debit is refunded up to its amount, once a key, to its own grants',
     refund(5, 'preview:1', 'preview:1:refund:2'),
   ]);
   expect(outcomes.filter((each) => each.outcome === 'refunded')).toHaveLength(1);
+  expect(outcomes.filter((each) => each.outcome === 'repeated').length).toBeGreaterThan(3);
   // Credits that have ended meanwhile do not come back to life.
   const left = (await available()) - 2;
   const rest = await refund(8 - left, 'preview:1', 'preview:1:refund:3', NOW_MS + 2_000);
@@ -115,7 +121,9 @@ test('I10: a debit is refunded only up to its amount, even if the database sorts
   );
   await grant({ amount: 8, key: 'a' });
   await debit(8, 'preview:1');
-  expect(await refund(8, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
+  // A key that ends with its beginning counts too.
+  expect(await refund(5, 'preview:1', 'preview:1:refund:')).toEqual({ outcome: 'refunded' });
+  expect(await refund(3, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
   expect(await refund(1, 'preview:1', 'preview:1:refund:2')).toEqual({
     outcome: 'too-much',
     left: 0,
@@ -133,6 +141,90 @@ test('I9: expired credits are recorded once, and purchased credits do not expire
   const ended = await Promise.all([expire(), expire(), expire()]);
   expect(ended.toSorted((one, other) => one - other)).toEqual([0, 0, 5]);
   expect(await available()).toBe(7);
+  // Only the run that found the ended credits is on record.
+  const { rows } = await sql<{ reason: string }>`
+    select reason from credit_transactions where reason = 'expiry'`.execute(database);
+  expect(rows).toHaveLength(1);
+  await expectLedgerToAgree();
+});
+
+test('the ledger shows the available credits of all grants after each move', async () => {
+  await grant({ amount: 5, key: 'a', pool: 'goodwill' });
+  await grant({ amount: 7, key: 'b' });
+  await debit(6, 'preview:1');
+  await refund(6, 'preview:1', 'preview:1:refund:1');
+  expect(await reverse('b')).toBe(7);
+  const entries = await listLedger(database, account.accountId, 'llm', undefined, 10);
+  expect(entries.map((entry) => [entry.entryId, entry.amount, entry.availableAfter])).toEqual([
+    [7, 7, 5],
+    [6, 5, 12],
+    [5, 1, 7],
+    [4, 1, 6],
+    [3, 5, 7],
+    [2, 7, 12],
+    [1, 5, 5],
+  ]);
+  await expectLedgerToAgree();
+});
+
+test('a change reads the grants with credits left and the named ones, and writes only the changed ones', async () => {
+  for (const key of ['a', 'b', 'c']) await grant({ amount: 5, key });
+  await debit(10, 'preview:1');
+  const { live, named, facts } = await database.transaction().execute(async (transaction) => ({
+    live: await listLiveGrants(transaction, account),
+    named: await listGrants(transaction, account, [1]),
+    facts: await findTransactions(transaction, account, ['a', 'x']),
+  }));
+  expect(live.map(({ grantId }) => grantId)).toEqual([3]);
+  expect(facts).toEqual(new Set(['a']));
+  expect(named.map(({ grantId }) => grantId)).toEqual([1, 3]);
+  const versions = async () =>
+    (
+      await sql<{ version: string }>`
+        select xmin::text as version from credit_grants order by grant_id`.execute(database)
+    ).rows.map(({ version }) => version);
+  await grant({ amount: 5, key: 'd' });
+  const before = await versions();
+  await debit(4, 'preview:2');
+  const after = await versions();
+  expect(after.map((version, index) => version === before[index])).toEqual([
+    true,
+    true,
+    false,
+    true,
+  ]);
+});
+
+test('grants of other kinds and accounts are numbered apart', async () => {
+  const { rows } = await sql<{ accountId: number }>`
+    insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
+    database,
+  );
+  const others = [
+    { accountId: account.accountId, kind: 'builder' },
+    { accountId: rows[0]!.accountId, kind: 'llm' },
+  ] as const;
+  const grantAll = async (key: string) => {
+    for (const other of others)
+      await database
+        .transaction()
+        .execute((transaction) =>
+          grantCredits(
+            transaction,
+            other,
+            { pool: 'purchased', amount: 1, expiresAtMs: null, key },
+            NOW_MS,
+          ),
+        );
+  };
+  await grantAll('a');
+  await grantAll('b');
+  await grant({ amount: 1, key: 'a' });
+  await grantAll('c');
+  for (const { accountId, kind } of others)
+    expect(
+      (await listBalances(database, accountId, [kind])).get(kind)!.map(({ grantId }) => grantId),
+    ).toEqual([1, 2, 3]);
   await expectLedgerToAgree();
 });
 

@@ -273,23 +273,6 @@ test('I3: worker, event, reconciler and repetitions at the same moment grant onc
   await expectLedgersToMatch();
 });
 
-test.each([
-  ['another amount', { amount: 1_999, currency: 'usd' }],
-  ['another currency', { amount: 2_000, currency: 'jpy' }],
-])(
-  'I5: an invoice that was paid with %s is set aside and grants no credit',
-  async (_what, total) => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const workflow = await world.buyPack(accountId);
-    const settled = await world.database.transaction().execute(async (transaction) => {
-      const locked = await lockPurchaseWorkflow(transaction, workflow);
-      return settleInvoice(transaction, locked!, { invoiceId: 'in_1', status: 'paid', total }, 0);
-    });
-    expect(settled).toBe('parked');
-    expect(await world.balance(accountId)).toBe(0);
-  },
-);
-
 test('I23: paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
   const accountId = await world.addAccount('pm_card_chargeCustomerFail');
   const declined = await world.finish(await world.buyPack(accountId));

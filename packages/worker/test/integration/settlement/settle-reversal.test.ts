@@ -1,7 +1,7 @@
 /**
  * Refunds at the payment provider, and the credits that were bought.
  *
- * Plans are in `reversed-plans.test.ts`.
+ * Plans are in `settle-reversal-of-plans.test.ts`.
  */
 import {
   decideDispute,

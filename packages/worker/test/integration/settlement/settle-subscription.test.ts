@@ -26,6 +26,12 @@ const later = (days: number) =>
     body: JSON.stringify({ advance_ms: days * DAY_MS }),
   });
 
+/** Of a past-due subscription: the simulator does not collect it again by itself for three days. */
+const triedNow = () => ({
+  simulated_refused_at: world.simulator.state.nowSeconds(),
+  simulated_tries: 0,
+});
+
 /** The newest first. */
 const tellEvents = () => world.tellEvents((events) => events.toReversed());
 const standing = async () => {
@@ -142,10 +148,54 @@ test('a change of a subscription before its purchase is written down is not lost
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
 });
 
+test('a subscription that does not exist, of a foreign customer, or in an unknown state leaves the account as it is', async () => {
+  const { state } = world.simulator;
+  const [subscription] = state.list('subscription');
+  state.save('subscription', { ...subscription!, id: 'sub_else', customer: 'cus_else' });
+  const asked: string[] = [];
+  const provider = {
+    ...world.provider,
+    findSubscription(customer: string) {
+      asked.push(customer);
+      return world.provider.findSubscription(customer);
+    },
+  };
+  const before = await findAccount(world.database, accountId);
+  for (const id of ['sub_none', 'sub_else'])
+    expect(await settleSubscription({ ...world.deps, provider }, id)).toBe(true);
+  expect(asked).toEqual([]);
+  state.save('subscription', { ...subscription!, status: 'of_next_year' });
+  expect(await settleSubscription({ ...world.deps, provider }, subscription!.id)).toBe(true);
+  expect(asked).toEqual([customerId]);
+  expect(await findAccount(world.database, accountId)).toEqual(before);
+});
+
+test('the audit log shows that the service changed the account, from which state to which', async () => {
+  const [subscription] = world.simulator.state.list('subscription');
+  world.simulator.state.save('subscription', {
+    ...subscription!,
+    status: 'past_due',
+    ...triedNow(),
+  });
+  await settleSubscription(world.deps, subscription!.id);
+  world.simulator.state.save('subscription', { ...subscription!, status: 'paused' });
+  await settleSubscription(world.deps, subscription!.id);
+  const { rows } = await sql<{ actor: string; objectId: string; changes: object[] }>`
+    select actor_type as actor, object_id as "objectId", changes from audit_logs
+     where object_type = 'account' order by audit_log_id`.execute(world.database);
+  const account = { actor: 'system', objectId: String(accountId) };
+  const status = (from: string, to: string) => ({ attribute: 'status', from, to });
+  const plan = { attribute: 'plan', from: { status: 'active' }, to: { status: 'paused' } };
+  expect(rows).toMatchObject([
+    { ...account, changes: [status('active', 'past_due')] },
+    { ...account, changes: [status('past_due', 'paused'), plan] },
+  ]);
+});
+
 describe('an event is applied only if', () => {
   const set = (status: string) => {
     const [subscription] = world.simulator.state.list('subscription');
-    world.simulator.state.save('subscription', { ...subscription!, status });
+    world.simulator.state.save('subscription', { ...subscription!, status, ...triedNow() });
     return subscription!.id;
   };
 
