@@ -4,6 +4,7 @@ import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard'
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import { CommitBatchBuffers, commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
 import { expect, test } from 'vitest';
+import { RepeatedEventIds } from '../../src/calls/repeated-event-ids.ts';
 import { CommitGroup } from '../../src/commit/commit-group.ts';
 import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
 import { event } from '../support/batcher-under-test.ts';
@@ -14,7 +15,8 @@ const done = () => undefined;
 
 function createGroup(shardCount = SHARD_COUNT): CommitGroup {
   let id = 0;
-  return new CommitGroup(shardCount, () => `id-${id++}`, new CommitBatchBuffers(), false);
+  const ids = new RepeatedEventIds();
+  return new CommitGroup(shardCount, () => `id-${id++}`, new CommitBatchBuffers(), false, ids);
 }
 
 /** The batches as they go to the broker. */
