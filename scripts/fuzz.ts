@@ -30,7 +30,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
   ],
   multipart: ['api/src/imports/receive-upload.ts'],
   'fast-track': [
-    'intake/src/commit/fast-track-parser.ts',
+    'intake/src/groups/fast-track-parser.ts',
     'intake/src/calls/read-body.ts',
     'domain/src/pipelines/pipelines.ts',
   ],

@@ -1,7 +1,7 @@
 /**
- * Order of folders in each package, and the home of each library.
+ * Rules about folders, imports and libraries.
  *
- * Rules hold them: pure functions of an import graph. `check-layers.ts` applies them to the repository.
+ * They are pure functions of an import graph. `check-layers.ts` applies them to the repository, with the data of `layer-order.ts`.
  */
 import type { ImportingFile } from './import-graph.ts';
 
@@ -11,162 +11,12 @@ export interface Violation {
   readonly problem: string;
 }
 
-/**
- * The folders of each package's `src`. A folder imports those after it, never one before it, and never the root of
- * `src`, which puts all of them together. A package without folders has an empty list.
- */
-export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
-  domain: [
-    'testing',
-    'apply',
-    'state/former',
-    'reports',
-    'track',
-    'pipelines',
-    'publish',
-    'imports',
-    'state',
-    'state/names',
-    'parsing',
-    'event-schemas',
-    'billing',
-    'delivery',
-    'wake-ups',
-    'accounts',
-    'operations',
-    'value-rules',
-    'values',
-  ],
-  database: [
-    'testing',
-    'demo',
-    'maintenance',
-    'webhooks',
-    'feeds',
-    'replays',
-    'imports',
-    'users',
-    'accounts',
-    'billing',
-    'audit',
-    'verify',
-    'events',
-    'changes',
-    'delivery',
-    'credits',
-    'people',
-    'schema',
-    'migrations',
-    'connection',
-    'embedded',
-  ],
-  platform: [
-    'testing',
-    'consumers',
-    'queue',
-    'tail',
-    'redis',
-    'telemetry',
-    'process',
-    'outgoing',
-    'settings',
-    'secrets',
-  ],
-  intake: ['stream', 'http', 'connections', 'body', 'calls', 'commit', 'auth', 'event-types'],
-  worker: [
-    'tracing',
-    'purchases',
-    'maintenance',
-    'settlement',
-    'delivery',
-    'imports',
-    'lane',
-    'process',
-    'events',
-    'events/apart',
-    'scheduling',
-    'http',
-  ],
-  api: [
-    'outbox',
-    'purchases',
-    'usage',
-    'billing',
-    'identity',
-    'console',
-    'accounts',
-    'publishing',
-    'portal',
-    'webhooks',
-    'endpoint-credentials',
-    'people',
-    'imports',
-    'events',
-    'audit',
-    'fleet',
-    'auth',
-    'openapi',
-    'openapi/intake',
-    'serving',
-    'http',
-  ],
-  'billing-vendor': [
-    'stripe',
-    'simulator',
-    'simulator/objects',
-    'simulator/engine',
-    'port',
-    'catalogue',
-  ],
-  chaos: ['order', 'order/model', 'runbooks', 'purchases', 'loss', 'kills', 'nodes'],
-  console: [
-    'screens',
-    'reference',
-    'event-types',
-    'applications',
-    'feeds',
-    'webhooks',
-    'deliveries',
-    'account',
-    'billing',
-    'charts',
-    'tail',
-    'lists',
-    'forms',
-    'json',
-    'parts',
-    'routing',
-    'sentences',
-    'client',
-  ],
-  standalone: ['services'],
-  'command-line': ['commands', 'webhooks', 'moving', 'live', 'connection', 'output', 'input'],
-  verify: [],
-  client: [],
-};
-
 /** Packages that are not started: no file puts their folders together, so the root of `src` has no file. */
 const LIBRARIES: ReadonlySet<string> = new Set(['domain', 'database', 'platform']);
 
 const FILES_MAX = 15;
 /** Its files are never moved, so there is no second folder for them. */
 const WITHOUT_MAXIMUM: ReadonlySet<string> = new Set(['database/migrations']);
-
-/** The files or folders that may import a library. */
-export const HOMES: Readonly<Record<string, readonly string[]>> = {
-  'uWebSockets.js': ['packages/intake/src/server.ts', 'benchmarks/src'],
-  bullmq: [
-    'packages/platform/src/queue',
-    'packages/platform/src/consumers',
-    'packages/platform/test/integration',
-    'benchmarks/src',
-  ],
-  'openid-client': ['packages/api/src/identity'],
-  // The console is written for React; the build chooses the library that runs it.
-  preact: [],
-  // To compare with.
-  undici: ['benchmarks/src'],
-};
 
 interface Place {
   readonly packageName: string;
@@ -230,7 +80,12 @@ export function folderViolations(
     return [
       ...(isKnown
         ? []
-        : [{ path, problem: `has no place in the order of ${packageName} (scripts/layers.ts)` }]),
+        : [
+            {
+              path,
+              problem: `has no place in the order of ${packageName} (scripts/layer-order.ts)`,
+            },
+          ]),
       ...(folder === '' && LIBRARIES.has(packageName)
         ? [{ path, problem: `has ${count} files: a library has none in the root of its src` }]
         : []),

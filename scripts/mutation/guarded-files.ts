@@ -50,7 +50,7 @@ const SAMPLED = [
   'database/src/events/commit-batches.ts',
   'database/src/events/commit-batch-parts.ts',
   'intake/src/commit/batch-committer.ts',
-  'intake/src/commit/commit-group.ts',
+  'intake/src/groups/commit-group.ts',
   'intake/src/commit/disk-buffer.ts',
   'intake/src/stream/commit-slots.ts',
   'worker/src/events/commit-batch-processor.ts',

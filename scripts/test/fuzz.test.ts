@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { seededRandom } from '@sluice/domain/values/seeded-random';
-import { FastTrackParser } from '@sluice/intake/commit/fast-track-parser';
+import { FastTrackParser } from '@sluice/intake/groups/fast-track-parser';
 import { Corpus } from '../fuzzing/corpus.ts';
 import { Features } from '../fuzzing/features.ts';
 import { instrument } from '../fuzzing/instrument.ts';

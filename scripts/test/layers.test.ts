@@ -5,10 +5,10 @@ import {
   cycleViolations,
   dependencyViolations,
   folderViolations,
-  HOMES,
   homeViolations,
   orderViolations,
 } from '../layers.ts';
+import { HOMES } from '../layer-order.ts';
 
 const FOLDERS = { domain: ['apply', 'values'], worker: ['lane', 'http'] };
 
@@ -77,8 +77,8 @@ describe('folders', () => {
     expect(
       problemsOf(['packages/worker/src/lane/new/a.ts', 'packages/fresh/src/part/a.ts']),
     ).toEqual([
-      'packages/worker/src/lane/new has no place in the order of worker (scripts/layers.ts)',
-      'packages/fresh/src/part has no place in the order of fresh (scripts/layers.ts)',
+      'packages/worker/src/lane/new has no place in the order of worker (scripts/layer-order.ts)',
+      'packages/fresh/src/part has no place in the order of fresh (scripts/layer-order.ts)',
     ]);
   });
 

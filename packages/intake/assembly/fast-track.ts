@@ -2,14 +2,14 @@
  * Writes operations from the bytes of track calls, without values in between.
  *
  * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `fast-track.wasm`, which
- * `intake/src/commit/fast-track-parser.ts` loads. It reads by 16 bytes and makes no garbage, so it is faster than decoding,
+ * `intake/src/groups/fast-track-parser.ts` loads. It reads by 16 bytes and makes no garbage, so it is faster than decoding,
  * `JSON.parse` and `JSON.stringify` (benchmarks/README.md, "intake"). Positions are addresses in memory and are passed as
  * values, since a global one costs as much again. A function that passes something returns the address of its end, or `DECLINED`.
  *
  * The trade-off is a second reader beside `domain/src/pipelines/pipelines.ts`. It understands simple calls only and declines
  * every other form, such as each fault and each warning; the slow path reads those calls. Both readers must give the same
- * operation for an accepted call, which `test/commit/fast-track-parser.test.ts` checks.
- * Before: `intake/src/commit/fast-track-parser.ts`, which calls it. After: `intake/src/commit/commit-group.ts`.
+ * operation for an accepted call, which `test/groups/fast-track-parser.test.ts` checks.
+ * Before: `intake/src/groups/fast-track-parser.ts`, which calls it. After: `intake/src/groups/commit-group.ts`.
  */
 
 import { DECLINED, passSpace, passValue } from './pass-json';

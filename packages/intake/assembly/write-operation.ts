@@ -205,7 +205,7 @@ function keyHashOf(environmentId: u32, person: i32, isEmail: bool): u32 {
   return hash;
 }
 
-/** As in `src/calls/repeated-event-ids.ts`. */
+/** As in `src/groups/repeated-event-ids.ts`. */
 function eventIdHashOf(environmentId: u32): u32 {
   const end = endOf(MESSAGE_ID);
   let hash = environmentId ^ <u32>sizeOf(MESSAGE_ID);

@@ -49,7 +49,7 @@ import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './http/trace-calls.ts';
 import { openStreamBounds } from './stream/stream-bounds.ts';
 import { Turns } from './http/turns.ts';
-import { FastTrackParser } from './commit/fast-track-parser.ts';
+import { FastTrackParser } from './groups/fast-track-parser.ts';
 import { RefusalRecorder } from './calls/refusal-recorder.ts';
 import { startRefusalLog } from './auth/refusal-log.ts';
 import { TurnClock } from './turn-clock.ts';

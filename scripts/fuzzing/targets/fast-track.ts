@@ -8,7 +8,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { routes } from '@sluice/intake/calls/calls';
 import { readBody } from '@sluice/intake/calls/read-body';
-import { FastTrackParser } from '@sluice/intake/commit/fast-track-parser';
+import { FastTrackParser } from '@sluice/intake/groups/fast-track-parser';
 import type { FuzzTarget } from '../fuzz-target.ts';
 import { compileInstrumented } from '../instrumented-assembly.ts';
 

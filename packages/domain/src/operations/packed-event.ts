@@ -1,14 +1,14 @@
 /**
  * Simple event as a row of values, not an object with names.
  *
- * Calls of the fast path (`intake/src/commit/fast-track-parser.ts`) travel through the broker in this form.
+ * Calls of the fast path (`intake/src/groups/fast-track-parser.ts`) travel through the broker in this form.
  *
  * The names of an operation's fields are the same for each and longer than most of their values. An event of the
  * benchmarks takes 201 bytes instead of 323, in Redis, in its file and on every wire. A worker reads it in 1.1 µs
  * instead of 1.7. The trade-off: a queue's job does not explain itself, and no field can be left out. A row with
  * another meaning needs another format, which workers must know before intakes write it.
  *
- * Before: `intake/src/commit/commit-group.ts`. After: `worker/src/events/process-commit-batch.ts`. Pure.
+ * Before: `intake/src/groups/commit-group.ts`. After: `worker/src/events/process-commit-batch.ts`. Pure.
  */
 import { AppError } from '../values/errors.ts';
 import type { JsonObject } from '../values/json.ts';

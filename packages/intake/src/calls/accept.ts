@@ -23,7 +23,7 @@ import { findShown, refusalOf, type ShownCredentials } from '../auth/shown-crede
 import type { Refusal } from '../auth/unauthorized-recorder.ts';
 import type { Batcher, CommitOutcome } from '../commit/batcher.ts';
 import type { EventTypeCache } from '../event-types/event-type-cache.ts';
-import { OperationWriter } from '../commit/operation-writer.ts';
+import { OperationWriter } from '../groups/operation-writer.ts';
 import { bodyIssue, recordIssues, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';

@@ -10,9 +10,9 @@ import type { Outcome } from './outcome.ts';
 import { overloaded, RATE_LIMITED, type AcceptDependencies } from './accept.ts';
 import { ACCEPTED } from './outcome.ts';
 import type { Call } from './calls.ts';
-import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
+import type { CommitCaller, CommitOutcome } from '../groups/commit-group.ts';
 import type { RateStanding } from '../auth/rate-limit.ts';
-import type { FastTrackParser } from '../commit/fast-track-parser.ts';
+import type { FastTrackParser } from '../groups/fast-track-parser.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one, so no further object is made for it. */
 export interface FastPathCaller extends CommitCaller {

@@ -2,7 +2,7 @@
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { RateStanding } from '../auth/rate-limit.ts';
-import { OperationWriter } from '../commit/operation-writer.ts';
+import { OperationWriter } from '../groups/operation-writer.ts';
 import type { Call } from './calls.ts';
 
 export type Outcome =

@@ -9,7 +9,7 @@
  * Between `batcher.ts`, which fills the lines, and its flushes.
  */
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
-import type { CommitGroup } from './commit-group.ts';
+import type { CommitGroup } from '../groups/commit-group.ts';
 
 /** So that a large call waits for few others. */
 const GROUP_SIZE_BYTES_MAX = 524_288;

@@ -15,15 +15,15 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import type { SharedCapacity } from '@sluice/platform/process/shared-capacity';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
-import { RepeatedEventIds } from '../calls/repeated-event-ids.ts';
+import { RepeatedEventIds } from '../groups/repeated-event-ids.ts';
 import type { Admission } from './admission.ts';
 import { AdmissionLines } from './admission-lines.ts';
 import type { CommittedTo } from './batch-committer.ts';
-import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
-import type { ParsedOperations } from './fast-track-parser.ts';
-import type { OperationWriter } from './operation-writer.ts';
+import { CommitGroup, type CommitCaller, type CommitOutcome } from '../groups/commit-group.ts';
+import type { ParsedOperations } from '../groups/fast-track-parser.ts';
+import type { OperationWriter } from '../groups/operation-writer.ts';
 
-export type { CommitOutcome } from './commit-group.ts';
+export type { CommitOutcome } from '../groups/commit-group.ts';
 
 /** Of request bytes in one flush, unless a single call is larger. */
 const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;

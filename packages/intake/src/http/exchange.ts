@@ -10,7 +10,7 @@ import { TOO_MANY_BODIES, type AnswerCall, type Outcome } from '../calls/outcome
 import type { Submission } from '../calls/accept.ts';
 import { answerOf, countRefused, withoutDetails, type Answer } from './answer.ts';
 import type { Call } from '../calls/calls.ts';
-import type { CommitOutcome } from '../commit/commit-group.ts';
+import type { CommitOutcome } from '../groups/commit-group.ts';
 import type { CutReason } from '../connections/cut-connections.ts';
 import { BodyPieces } from '../body/body-pieces.ts';
 import type { BodyRead } from '../body/body-reads.ts';

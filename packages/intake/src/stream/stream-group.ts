@@ -4,7 +4,7 @@
  * Filled by `take-stream.ts`.
  */
 import type { Issue } from '@sluice/domain/operations/issue';
-import type { OperationWriter } from '../commit/operation-writer.ts';
+import type { OperationWriter } from '../groups/operation-writer.ts';
 import type { Turns } from '../http/turns.ts';
 
 export interface LineIssue extends Issue {

@@ -17,7 +17,7 @@ import type { AcceptDependencies } from '../calls/accept.ts';
 import { recordIssues } from '../calls/call-issues.ts';
 import { sizeBytesMaxOf } from '../calls/strict-mode.ts';
 import type { CommitSlots } from './commit-slots.ts';
-import { OperationWriter } from '../commit/operation-writer.ts';
+import { OperationWriter } from '../groups/operation-writer.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { InflationRatioExceeded } from './stream-bytes.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';

@@ -14,7 +14,7 @@ import { RepeatedKeyLooks } from '../../src/calls/repeated-key.ts';
 import { RateLimiter, type RateStanding } from '../../src/auth/rate-limit.ts';
 import { readBody } from '../../src/calls/read-body.ts';
 import { createFastPath, type FastPathCaller } from '../../src/calls/fast-path.ts';
-import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
+import { FastTrackParser } from '../../src/groups/fast-track-parser.ts';
 import { operationsOfText } from '../support/operations-in.ts';
 
 const NOW_MS = 1_764_000_000_000;

@@ -7,7 +7,7 @@ import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { expect } from 'vitest';
 import { routes, type Call } from '../../src/calls/calls.ts';
 import { readBody } from '../../src/calls/read-body.ts';
-import { FastTrackParser, type ParsedOperations } from '../../src/commit/fast-track-parser.ts';
+import { FastTrackParser, type ParsedOperations } from '../../src/groups/fast-track-parser.ts';
 
 export const AT_MS = Date.UTC(2026, 10, 20);
 const SHARD_COUNT = 7;

@@ -4,7 +4,7 @@
  * Bytes, not text: V8's collector copies texts that wait, and ioredis would copy such a large one twice more on its
  * way to the socket.
  *
- * Between `intake/src/commit/commit-group.ts` and `queue-commit-batches.ts`.
+ * Between `intake/src/groups/commit-group.ts` and `queue-commit-batches.ts`.
  */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { BatchKeys } from './batch-keys.ts';

@@ -136,7 +136,7 @@ test('a step moves on from the named state alone, and no other step moves with i
   expect(await states(owner)).toEqual(['invoice 1 intent', 'pay 1 done', 'pay 2 intent']);
 });
 
-test('attempts without a result are forgiven to one purchase, and keep what they had found', async () => {
+test('attempts without a result are forgiven to one purchase, and keep their findings', async () => {
   for (const workflow of [owner, other, beside]) {
     await intend(workflow, 'pay');
     await update('pay', 'intent', { state: 'declined', output: { declineCode: 'x' } }, workflow);

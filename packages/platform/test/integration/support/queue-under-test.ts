@@ -31,7 +31,7 @@ export interface QueueUnderTest {
 export const WAIT_MS = 30_000;
 
 export const DONE: JobOutcome = { outcome: 'done' };
-export const NO_DATABASE = 'postgres://127.0.0.1:1/none';
+const NO_DATABASE = 'postgres://127.0.0.1:1/none';
 
 /**
  * Called in a `describe`; the broker is opened once for all.

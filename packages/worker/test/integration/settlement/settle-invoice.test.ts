@@ -142,7 +142,7 @@ describe('a paid invoice', () => {
   });
 });
 
-describe('an invoice that nobody can pay any more', () => {
+describe('an invoice that is void or deleted', () => {
   const GONE: InvoiceStatus[] = ['void', 'deleted'];
 
   test.each(GONE)('(%s) ends the wait for a customer, without a charge', async (status) => {

@@ -25,7 +25,7 @@ export interface ParsedOperations {
   keyHashOf(index: number): number;
   /** The hash of the key of its anonymous id; without one the same as the person's. */
   anonymousHashOf(index: number): number;
-  /** The hash of the event id that the client gave (`calls/repeated-event-ids.ts`); 0 without one. */
+  /** The hash of the event id that the client gave (`groups/repeated-event-ids.ts`); 0 without one. */
   eventIdHashOf(index: number): number;
   /** Into `memory`; the end is behind the last byte. */
   startOf(index: number): number;

@@ -7,7 +7,7 @@
  * A table of the latest ids, by their hashes. Two ids with one hash cost a wait and are no fault. Ids of another intake
  * are not known here, nor are ids of long ago: events of long ago are applied.
  *
- * Used by `commit/commit-group.ts`.
+ * Used by `groups/commit-group.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
 

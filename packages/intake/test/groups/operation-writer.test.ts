@@ -7,9 +7,9 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { commitBatchText, CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RepeatedEventIds } from '../../src/calls/repeated-event-ids.ts';
-import { CommitGroup } from '../../src/commit/commit-group.ts';
-import { OperationWriter } from '../../src/commit/operation-writer.ts';
+import { RepeatedEventIds } from '../../src/groups/repeated-event-ids.ts';
+import { CommitGroup } from '../../src/groups/commit-group.ts';
+import { OperationWriter } from '../../src/groups/operation-writer.ts';
 
 const people = fc.constantFrom('ann', 'bo', 'Zoë', '😀', 'eve');
 const operations: fc.Arbitrary<Operation> = fc

@@ -3,7 +3,7 @@ import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
+import { FastTrackParser } from '../../src/groups/fast-track-parser.ts';
 import {
   AT_MS,
   bytesOf,

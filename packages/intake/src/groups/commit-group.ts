@@ -16,7 +16,7 @@ import {
   type CommitBatchBuffers,
 } from '@sluice/platform/queue/commit-batch-writer';
 import type { ShardCommitBatch } from '@sluice/platform/queue/queue';
-import { eventIdHashIn, type RepeatedEventIds } from '../calls/repeated-event-ids.ts';
+import { eventIdHashIn, type RepeatedEventIds } from './repeated-event-ids.ts';
 import type { ParsedOperations } from './fast-track-parser.ts';
 import type { OperationWriter } from './operation-writer.ts';
 

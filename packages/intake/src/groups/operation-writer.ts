@@ -10,7 +10,7 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { isOrderFree, keysOf, markOf } from '@sluice/domain/operations/operation-keys';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import type { CommitBatchWriter } from '@sluice/platform/queue/commit-batch-writer';
-import { eventIdHashIn } from '../calls/repeated-event-ids.ts';
+import { eventIdHashIn } from './repeated-event-ids.ts';
 
 const SIZE_BYTES_MIN = 65_536;
 /** The most that a unit of UTF-16 takes in UTF-8. */

@@ -4,9 +4,9 @@ import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard'
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import { CommitBatchBuffers, commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
 import { expect, test } from 'vitest';
-import { RepeatedEventIds } from '../../src/calls/repeated-event-ids.ts';
-import { CommitGroup } from '../../src/commit/commit-group.ts';
-import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
+import { RepeatedEventIds } from '../../src/groups/repeated-event-ids.ts';
+import { CommitGroup } from '../../src/groups/commit-group.ts';
+import { FastTrackParser } from '../../src/groups/fast-track-parser.ts';
 import { event } from '../support/batcher-under-test.ts';
 import { operationsOfText } from '../support/operations-in.ts';
 

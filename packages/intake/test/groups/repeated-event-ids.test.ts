@@ -7,10 +7,10 @@ import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { keyHashOf } from '@sluice/domain/operations/shard';
 import { CommitBatchBuffers } from '@sluice/platform/queue/commit-batch-writer';
 import { expect, test } from 'vitest';
-import { RepeatedEventIds } from '../../src/calls/repeated-event-ids.ts';
-import { CommitGroup } from '../../src/commit/commit-group.ts';
-import { FastTrackParser } from '../../src/commit/fast-track-parser.ts';
-import { OperationWriter } from '../../src/commit/operation-writer.ts';
+import { RepeatedEventIds } from '../../src/groups/repeated-event-ids.ts';
+import { CommitGroup } from '../../src/groups/commit-group.ts';
+import { FastTrackParser } from '../../src/groups/fast-track-parser.ts';
+import { OperationWriter } from '../../src/groups/operation-writer.ts';
 
 const ENVIRONMENT_ID = 7;
 const NOW_MS = 1_800_000_000_000;
