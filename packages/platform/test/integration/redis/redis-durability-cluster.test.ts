@@ -108,10 +108,10 @@ describe('a write', () => {
       logger,
     });
     [master] = (await fleet.masters()) as [RedisNode];
-    [replica] = (await fleet.replicasOf(master)) as [RedisNode];
     key = await findKeyOf(master);
-    // Of the servers that were restarted by the test before.
+    // The test before may have restarted the replica, which is unknown to its master for a moment.
     await vi.waitFor(write, WAIT);
+    [replica] = (await fleet.replicasOf(master)) as [RedisNode];
     return () => replicas.stop();
   });
 
