@@ -1,17 +1,18 @@
 /** A lane that loads its log page by page. Its counts decide about the next page. */
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
-import { LaneRun, type LaneDelivery, type LaneSnapshot } from '@sluice/domain/delivery/lane';
+import { LaneRun, type LaneDelivery } from '@sluice/domain/delivery/lane';
 import { describe, expect, test } from 'vitest';
-import { delivery, healthy, laneOf, policy, startAll, timedOutAt } from '../support/lane-run.ts';
+import {
+  delivery,
+  failedAtFour,
+  healthy,
+  laneOf,
+  policy,
+  startAll,
+  timedOutAt,
+} from '../support/lane-run.ts';
 
 const tried = { ...NEVER_ATTEMPTED, attempts: 1, firstAttemptAtMs: 0, backoffSteps: 1 };
-const failing: LaneSnapshot = {
-  ...healthy,
-  state: 'failing',
-  cursor: 1,
-  attemptedThrough: 4,
-  nextProbeAtMs: 5_000,
-};
 
 test('the counts follow the deliveries that are loaded, started and finished', () => {
   const run = laneOf(3);
@@ -55,14 +56,14 @@ test('of a delivery in flight the earlier attempts are known', () => {
 describe('the head of a failing lane', () => {
   test('is searched for only while the lane fails', () => {
     expect(laneOf(1).isHeadUnknown).toBe(false);
-    const run = new LaneRun<LaneDelivery>(failing, policy);
+    const run = new LaneRun<LaneDelivery>(failedAtFour, policy);
     expect(run).toMatchObject({ isHeadUnknown: true, nextProbeAtMs: 5_000 });
     run.load([delivery(2), { ...delivery(3), retry: tried }]);
     expect(run.isHeadUnknown).toBe(false);
   });
 
   test('is the first one that was tried and has not ended, and waits for its time', () => {
-    const run = new LaneRun<LaneDelivery>(failing, policy);
+    const run = new LaneRun<LaneDelivery>(failedAtFour, policy);
     run.load([
       delivery(2),
       { ...delivery(3, true), retry: tried },

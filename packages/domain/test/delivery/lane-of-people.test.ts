@@ -2,7 +2,14 @@
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import { LaneRun, type LaneDelivery, type LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { describe, expect, test } from 'vitest';
-import { policy, healthy, timedOutAt, delivery, startAll } from '../support/lane-run.ts';
+import {
+  delivery,
+  failedAtFour,
+  healthy,
+  policy,
+  startAll,
+  timedOutAt,
+} from '../support/lane-run.ts';
 
 describe('deliveries about one person', () => {
   /** Whom each is about, from sequence 1 on; null for a delivery about no person. */
@@ -221,14 +228,7 @@ describe('deliveries about one person', () => {
   describe('behind the head, which was merged behind one that was never tried', () => {
     /** 3 and 4 were about two people when 4 failed. */
     function resumed(): LaneRun<LaneDelivery> {
-      const failing: LaneSnapshot = {
-        ...healthy,
-        state: 'failing',
-        cursor: 1,
-        attemptedThrough: 4,
-        nextProbeAtMs: 5_000,
-      };
-      const run = laneAbout([7, 8, 7, 7, 9, 7, null], failing, { 4: tried });
+      const run = laneAbout([7, 8, 7, 7, 9, 7, null], failedAtFour, { 4: tried });
       expect(startAll(run, 5_000)).toEqual([4]);
       run.succeed(4);
       expect(startAll(run, 5_000)).toEqual([2]);

@@ -52,3 +52,12 @@ export function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
     started.push(next.sequence);
   }
 }
+
+/** The first is done, and 4 failed. */
+export const failedAtFour: LaneSnapshot = {
+  ...healthy,
+  state: 'failing',
+  cursor: 1,
+  attemptedThrough: 4,
+  nextProbeAtMs: 5_000,
+};

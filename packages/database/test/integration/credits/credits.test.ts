@@ -24,11 +24,7 @@ let account: { readonly accountId: number; readonly kind: 'llm' };
 
 beforeEach(async () => {
   ({ database } = await createTestDatabase());
-  const { rows } = await sql<{ accountId: number }>`
-    insert into accounts (name) values ('a') returning account_id::int as "accountId"`.execute(
-    database,
-  );
-  account = { accountId: rows[0]!.accountId, kind: 'llm' };
+  account = { accountId: await addAccount(), kind: 'llm' };
 });
 
 const grant = (given: Partial<NewGrant> & Pick<NewGrant, 'amount' | 'key'>) =>
@@ -195,14 +191,18 @@ test('a change reads the grants with credits left and the named ones, and writes
   ]);
 });
 
-test('grants of other kinds and accounts are numbered apart', async () => {
+async function addAccount(): Promise<number> {
   const { rows } = await sql<{ accountId: number }>`
-    insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
+    insert into accounts (name) values ('a') returning account_id::int as "accountId"`.execute(
     database,
   );
+  return rows[0]!.accountId;
+}
+
+test('grants of other kinds and accounts are numbered apart', async () => {
   const others = [
     { accountId: account.accountId, kind: 'builder' },
-    { accountId: rows[0]!.accountId, kind: 'llm' },
+    { accountId: await addAccount(), kind: 'llm' },
   ] as const;
   const grantAll = async (key: string) => {
     for (const other of others)
@@ -255,13 +255,9 @@ test('a grant that is not the sum of its moves is found', async () => {
 describe('a grant whose price went back', () => {
   test('is taken back alone: others of its kind, and of other kinds and accounts, keep all they have', async () => {
     const own = account;
-    const { rows } = await sql<{ accountId: number }>`
-      insert into accounts (name) values ('b') returning account_id::int as "accountId"`.execute(
-      database,
-    );
     const others = [
       { accountId: own.accountId, kind: 'inbox_previews' },
-      { accountId: rows[0]!.accountId, kind: 'llm' },
+      { accountId: await addAccount(), kind: 'llm' },
     ] as const;
     // Numbered as the ones below are.
     for (const other of others)

@@ -13,20 +13,9 @@ import type { LaneDrainDeps } from '../../../src/lane/lane-drain-deps.ts';
 import { LaneLease } from '../../../src/lane/lane-lease.ts';
 import type { LaneStore } from '../../../src/lane/lane-store.ts';
 import { IdleTime } from '../../../src/scheduling/idle-time.ts';
-import { ALIVE, createLaneWorld, storeOf } from '../support/lane-world.ts';
+import { ALIVE, createLaneWorld, PROGRESS, storeOf } from '../support/lane-world.ts';
 
 const TIMES = { timeoutMs: 1_000, leaseMs: 15_000, timeSliceMs: 1_000 };
-const PROGRESS = {
-  snapshot: {
-    state: 'healthy',
-    cursor: 1,
-    attemptedThrough: 1,
-    nextProbeAtMs: null,
-    concurrencyLimit: 1,
-  },
-  endpointVersion: 1,
-  isLast: false,
-} as const;
 
 let database: Database;
 beforeAll(async () => {

@@ -18,23 +18,11 @@ import {
   HOUR_MS,
   type LaneWorld,
   OK,
+  PROGRESS,
   status,
   storeOf,
   until,
 } from '../support/lane-world.ts';
-
-/** Its first delivery is sent. */
-const PROGRESS = {
-  snapshot: {
-    state: 'healthy',
-    cursor: 1,
-    attemptedThrough: 1,
-    nextProbeAtMs: null,
-    concurrencyLimit: 1,
-  },
-  endpointVersion: 1,
-  isLast: false,
-} as const;
 
 let testDatabase: TestDatabase;
 let database: Database;

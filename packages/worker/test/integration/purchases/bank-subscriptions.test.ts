@@ -1,9 +1,6 @@
 /** Plans and add-ons that a bank pays for: on the subscription at once, paid or not days later. */
-import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
-import { findReceipt } from '@sluice/database/billing/receipts';
 import {
-  findPurchaseWorkflow,
   listPurchasesWithPaymentDue,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
@@ -14,8 +11,6 @@ import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { lookAtDuePayments } from '../../../src/purchases/purchases.ts';
-import { renewCredits } from '../../../src/purchases/renew-credits.ts';
-import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 const GOOD = 'pm_usBankAccount_success';
@@ -26,12 +21,6 @@ beforeEach(async () => {
   world = await startSubscriptions();
 });
 
-const bankDecides = () => world.moveClocks(SETTLING_SECONDS * 1_000);
-const look = async (workflow: PurchaseWorkflow) =>
-  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
-const receiptOf = (workflow: PurchaseWorkflow) =>
-  findReceipt(world.database, workflow.accountId, workflow.runId);
-const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 const standing = async (accountId: number) => {
   const { rows } = await sql<{ status: string; planId: string }>`
     select status, plan_id as "planId" from accounts where account_id = ${accountId}`.execute(
@@ -41,36 +30,36 @@ const standing = async (accountId: number) => {
 };
 
 async function expectUnpaid(workflow: PurchaseWorkflow, amount: number): Promise<void> {
-  expect(await look(workflow)).toMatchObject({
+  expect(await world.look(workflow)).toMatchObject({
     status: 'success',
     result: { charged: null, due: { amount, currency: 'usd' } },
   });
-  expect((await look(workflow)).result).not.toHaveProperty('receiptId');
-  expect(await receiptOf(workflow)).toBeUndefined();
+  expect((await world.look(workflow)).result).not.toHaveProperty('receiptId');
+  expect(await world.receiptOf(workflow)).toBeUndefined();
 }
 
 async function expectPaid(workflow: PurchaseWorkflow, amount: number): Promise<void> {
-  const { result } = await look(workflow);
+  const { result } = await world.look(workflow);
   expect(result).toMatchObject({
     charged: { amount, currency: 'usd' },
     receiptId: workflow.runId,
   });
   expect(result).not.toHaveProperty('due');
-  expect(await receiptOf(workflow)).toMatchObject({ total: amount });
+  expect(await world.receiptOf(workflow)).toMatchObject({ total: amount });
 }
 
 test('a plan has its receipt and its allowance when the bank has paid, once, and not before', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
-  await renew();
+  await world.renew();
   await expectUnpaid(workflow, 100_000);
   expect(await world.balance(accountId)).toBe(0);
   expect(await standing(accountId)).toEqual({ status: 'active', planId: 'premium_month' });
-  bankDecides();
+  world.bankDecides();
   for (let time = 0; time < 2; time++) {
     await world.tellEvents((events) => [...events, ...events.map(again)]);
-    await renew();
+    await world.renew();
     await lookAtDuePayments(world.deps);
   }
   await expectPaid(workflow, 100_000);
@@ -85,9 +74,9 @@ const again = (event: { eventId: string; type: string; objectId: string }) => ({
 test('a plan that the bank does not pay is past due and brings no credit, until another card has paid', async () => {
   const accountId = await world.addAccount(BAD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
-  bankDecides();
+  world.bankDecides();
   await world.tellEvents();
-  await renew();
+  await world.renew();
   await expectUnpaid(workflow, 100_000);
   expect(await standing(accountId)).toMatchObject({ status: 'past_due' });
   expect(await world.balance(accountId)).toBe(0);
@@ -106,10 +95,10 @@ test('credits of another plan stay while the bank pays for a better one', async 
   await world.putCard(accountId, GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
-  await renew();
+  await world.renew();
   expect(await world.balance(accountId)).toBe(20);
-  expect((await look(workflow)).result?.due?.amount).toBeGreaterThan(0);
-  bankDecides();
+  expect((await world.look(workflow)).result?.due?.amount).toBeGreaterThan(0);
+  world.bankDecides();
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(200);
 });
@@ -119,10 +108,10 @@ test('add-ons have their receipt when the bank has paid', async () => {
   await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.putCard(accountId, GOOD);
   const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
-  const due = (await look(workflow)).result!.due!.amount;
+  const due = (await world.look(workflow)).result!.due!.amount;
   await world.tellEvents();
   await expectUnpaid(workflow, due);
-  bankDecides();
+  world.bankDecides();
   await world.tellEvents();
   await expectPaid(workflow, due);
 });
@@ -130,7 +119,7 @@ test('add-ons have their receipt when the bank has paid', async () => {
 test('a payment of the bank is found without the payment provider’s events', async () => {
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
-  bankDecides();
+  world.bankDecides();
   world.takeEvents();
   await lookAtDuePayments(world.deps);
   await expectPaid(workflow, 100_000);
@@ -143,7 +132,7 @@ test('I21: a payment of the bank is not lost if its event comes before the purch
   await world.advance(workflow, {
     async onPoint(point) {
       if (point !== 'after-vendor:subscribe') return;
-      bankDecides();
+      world.bankDecides();
       await world.tellEvents();
     },
   });
@@ -160,7 +149,7 @@ test.each(['after-intent:subscribe', 'after-vendor:subscribe', 'after-record:sub
     await world.tellEvents();
     await expectUnpaid(workflow, 100_000);
     expect(await world.balance(accountId)).toBe(0);
-    bankDecides();
+    world.bankDecides();
     await world.tellEvents();
     await expectPaid(workflow, 100_000);
     expect(await world.balance(accountId)).toBe(200);
@@ -172,13 +161,13 @@ test('a plan that is refunded before its payment was looked at keeps no allowanc
   const accountId = await world.addAccount(GOOD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
   await world.tellEvents();
-  bankDecides();
+  world.bankDecides();
   const [charge] = world.succeeded();
   refundCharge(world.simulator.state, charge!.id, undefined);
   await world.tellEvents((events) => events.filter(({ type }) => type === 'charge.refunded'));
   await lookAtDuePayments(world.deps);
   expect(await world.balance(accountId)).toBe(0);
-  expect((await look(workflow)).result).toMatchObject({ reversal: { isWhole: true } });
+  expect((await world.look(workflow)).result).toMatchObject({ reversal: { isWhole: true } });
 });
 
 test('payments that are due are not asked about by a worker that stops, nor of a payment provider that does not answer', async () => {
@@ -206,7 +195,7 @@ test('a due payment that the payment provider refuses to show is logged, and the
     workflows.push(
       await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month')),
     );
-  bankDecides();
+  world.bankDecides();
   const logged: unknown[] = [];
   const logger = createLogger('test', 'silent');
   logger.error = (fields: unknown) => logged.push(fields);
@@ -223,7 +212,7 @@ test('a due payment that the payment provider refuses to show is logged, and the
   };
   await lookAtDuePayments({ ...world.deps, provider, logger });
   expect(logged).toMatchObject([{ item: { invoiceId: refused } }]);
-  expect((await look(workflows[1]!)).result).toMatchObject({
+  expect((await world.look(workflows[1]!)).result).toMatchObject({
     invoiceId: other,
     receiptId: expect.any(String),
   });
@@ -233,7 +222,7 @@ test('a due payment that the payment provider refuses to show is logged, and the
 test('the account is locked before its purchase is written as paid', async () => {
   const accountId = await world.addAccount(GOOD);
   await world.finish(await world.checkout(accountId, 'premium_month'));
-  bankDecides();
+  world.bankDecides();
   const sent = await statementsSentBy(() => lookAtDuePayments(world.deps));
   const at = (pattern: RegExp) => sent.findIndex(({ text }) => pattern.test(text));
   expect(at(/from runs .* for update/s)).toBeGreaterThan(-1);
@@ -244,16 +233,16 @@ test('the account is locked before its purchase is written as paid', async () =>
 test('a payment that the bank never makes is given up with its invoice, is no longer due, and counts if it is made after all', async () => {
   const accountId = await world.addAccount(BAD);
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
-  bankDecides();
+  world.bankDecides();
   const { state } = world.simulator;
   const invoice = () => state.get('invoice', workflow.result!.invoiceId!)!;
   state.save('invoice', { ...invoice(), status: 'uncollectible' });
   await lookAtDuePayments(world.deps);
-  const { result } = await look(workflow);
+  const { result } = await world.look(workflow);
   expect(result).toMatchObject({ charged: null, givenUp: { amount: 100_000 } });
   expect(result).not.toHaveProperty('due');
-  expect(await receiptOf(workflow)).toBeUndefined();
-  await renew();
+  expect(await world.receiptOf(workflow)).toBeUndefined();
+  await world.renew();
   expect(await world.balance(accountId)).toBe(0);
   state.save('invoice', { ...invoice(), status: 'paid' });
   await insertProviderEvent(
@@ -263,7 +252,7 @@ test('a payment that the bank never makes is given up with its invoice, is no lo
   );
   await world.settleEvents();
   await expectPaid(workflow, 100_000);
-  expect((await look(workflow)).result).not.toHaveProperty('givenUp');
+  expect((await world.look(workflow)).result).not.toHaveProperty('givenUp');
 });
 
 test('a payment that has been due for a month is not asked about any more', async () => {

@@ -1,17 +1,12 @@
 /** Payments of a bank for plans and add-ons, by their invoices. */
-import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { findProviderCustomer } from '@sluice/database/billing/provider-customers';
 import { insertProviderEvent } from '@sluice/database/billing/provider-events';
 import {
-  findPurchaseWorkflow,
   listPurchasesWithPaymentDue,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
-import { findReceipt } from '@sluice/database/billing/receipts';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { renewCredits } from '../../../src/purchases/renew-credits.ts';
-import { CATALOGUE } from '../support/purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from '../support/subscription-world.ts';
 
 const BANK_ACCOUNT = 'pm_usBankAccount_success';
@@ -21,14 +16,8 @@ beforeEach(async () => {
   world = await startSubscriptions();
 });
 
-const bankDecides = () => world.moveClocks(SETTLING_SECONDS * 1_000);
-const look = async (workflow: PurchaseWorkflow) =>
-  (await findPurchaseWorkflow(world.database, workflow.accountId, workflow.runId))!;
-const receiptOf = (workflow: PurchaseWorkflow) =>
-  findReceipt(world.database, workflow.accountId, workflow.runId);
 const invoiceOf = (workflow: PurchaseWorkflow) =>
   world.simulator.state.get('invoice', workflow.result!.invoiceId!)!;
-const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 const unsettledTypes = async () => {
   const { rows } = await sql<{ type: string }>`
     select type from vendor_events where settled_at is null`.execute(world.database);
@@ -78,9 +67,9 @@ test.each(['a plan', 'add-ons'])(
       workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
     }
     const { due, ...facts } = workflow.result!;
-    bankDecides();
+    world.bankDecides();
     await world.tellEvents();
-    expect((await look(workflow)).result).toEqual({
+    expect((await world.look(workflow)).result).toEqual({
       ...facts,
       charged: due,
       receiptId: workflow.runId,
@@ -93,8 +82,8 @@ test('an invoice that is voided by hand ends the wait without a charge or a rece
   const { due: _due, ...facts } = workflow.result!;
   world.simulator.state.save('invoice', { ...invoiceOf(workflow), status: 'void' });
   await tellOfInvoice(workflow.result!.invoiceId!);
-  expect((await look(workflow)).result).toEqual({ ...facts, charged: null });
-  expect(await receiptOf(workflow)).toBeUndefined();
+  expect((await world.look(workflow)).result).toEqual({ ...facts, charged: null });
+  expect(await world.receiptOf(workflow)).toBeUndefined();
   expect(await listPurchasesWithPaymentDue(world.database, world.deps.now(), 10)).toEqual([]);
   expect(await world.balance(workflow.accountId)).toBe(200);
 });
@@ -108,9 +97,9 @@ test('a copy of the invoice that is paid pays for no plan', async () => {
   });
   await tellOfInvoice('in_copy');
   expect(await unsettledTypes()).toEqual([]);
-  await renew();
-  expect((await look(workflow)).result).toEqual(workflow.result);
-  expect(await receiptOf(workflow)).toBeUndefined();
+  await world.renew();
+  expect((await world.look(workflow)).result).toEqual(workflow.result);
+  expect(await world.receiptOf(workflow)).toBeUndefined();
   expect(await world.balance(workflow.accountId)).toBe(0);
 });
 
@@ -121,10 +110,10 @@ test('a plan that has ended before the bank paid has its receipt and brings no a
   const { subscriptionId } = (found.outcome === 'ok' && found.value) || { subscriptionId: '' };
   await world.provider.cancelSubscription(subscriptionId, 'end');
   await world.tellEvents();
-  bankDecides();
+  world.bankDecides();
   await world.tellEvents();
-  expect((await look(workflow)).result).toMatchObject({ charged: { amount: 100_000 } });
-  expect(await receiptOf(workflow)).toMatchObject({ total: 100_000 });
-  await renew();
+  expect((await world.look(workflow)).result).toMatchObject({ charged: { amount: 100_000 } });
+  expect(await world.receiptOf(workflow)).toMatchObject({ total: 100_000 });
+  await world.renew();
   expect(await world.balance(workflow.accountId)).toBe(0);
 });

@@ -323,3 +323,16 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
+
+/** Progress of a lane whose first delivery is sent. */
+export const PROGRESS = {
+  snapshot: {
+    state: 'healthy',
+    cursor: 1,
+    attemptedThrough: 1,
+    nextProbeAtMs: null,
+    concurrencyLimit: 1,
+  },
+  endpointVersion: 1,
+  isLast: false,
+} as const;

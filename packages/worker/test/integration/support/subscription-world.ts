@@ -1,17 +1,42 @@
 /** Purchases that begin and change a subscription, with its renewals. */
-import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
+import {
+  settleLatePayments,
+  SETTLING_SECONDS,
+} from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
 import { compareProrations } from '@sluice/domain/billing/unused-time';
+import {
+  findPurchaseWorkflow,
+  type PurchaseWorkflow,
+} from '@sluice/database/billing/purchase-workflows';
+import { findReceipt } from '@sluice/database/billing/receipts';
 import { debitCredits } from '@sluice/database/credits/credits';
 import type { PurchaseContent } from '@sluice/domain/billing/purchase-content';
+import { renewCredits } from '../../../src/purchases/renew-credits.ts';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
 type Checkout = Extract<PurchaseContent, { readonly type: 'checkout' }>;
 
 export async function startSubscriptions(options: Parameters<typeof startPurchases>[0] = {}) {
   const world = await startPurchases(options);
+  /** The payment provider's and ours; due work at the payment provider is done. */
+  const moveClocks = (byMs: number): void => {
+    world.simulator.state.advanceClock(byMs);
+    settleLatePayments(world.simulator.state);
+    renewSubscriptions(world.simulator.state);
+    world.clock.aheadMs += byMs;
+  };
   return {
     ...world,
+    moveClocks,
+    /** After the days that a bank takes. */
+    bankDecides: () => moveClocks(SETTLING_SECONDS * 1_000),
+
+    look: async ({ accountId, runId }: PurchaseWorkflow) =>
+      (await findPurchaseWorkflow(world.database, accountId, runId))!,
+    receiptOf: ({ accountId, runId }: PurchaseWorkflow) =>
+      findReceipt(world.database, accountId, runId),
+    renew: () => renewCredits({ ...world.deps, catalogue: CATALOGUE }),
 
     checkout: (
       accountId: number,
@@ -59,14 +84,6 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
         differences.push(...compareProrations(invoices.value, new Map([[id, takenBack.value]])));
       }
       return differences;
-    },
-
-    /** The payment provider's and ours; due work at the payment provider is done. */
-    moveClocks(byMs: number) {
-      world.simulator.state.advanceClock(byMs);
-      settleLatePayments(world.simulator.state);
-      renewSubscriptions(world.simulator.state);
-      world.clock.aheadMs += byMs;
     },
   };
 }
