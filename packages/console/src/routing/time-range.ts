@@ -1,4 +1,5 @@
 /** The range of a list in the address: two times of UTC, or a duration up to now (`last`). Pure. */
+import { parseIsoMs } from '@sluice/domain/value-rules/iso-instant';
 
 /** Durations by their texts in the address. */
 const DURATIONS_MS: Readonly<Record<string, number>> = {
@@ -34,8 +35,9 @@ export const TIMES_QUERY = { since: TIME, until: TIME, last: LASTS };
 
 /** Unix seconds; undefined for a day that no calendar has, and for a year before 1970, which the API refuses. */
 export function secondsOf(time: string | undefined): string | undefined {
-  const atMs = Date.parse(`${time}Z`);
-  return Number.isNaN(atMs) || atMs < 0 ? undefined : String(Math.floor(atMs / 1000));
+  // `Date.parse` takes 30 February for 2 March.
+  const atMs = parseIsoMs(`${time}Z`, true);
+  return atMs === undefined || atMs < 0 ? undefined : String(Math.floor(atMs / 1000));
 }
 
 /** As the API writes times, to the second. */

@@ -1,6 +1,12 @@
 /** Range of a list, and of a link to it. */
 import { describe, expect, test } from 'vitest';
-import { FROM_TO, linkedQuery, SINCE_UNTIL, withTimes } from '../../src/routing/time-range.ts';
+import {
+  FROM_TO,
+  linkedQuery,
+  secondsOf,
+  SINCE_UNTIL,
+  withTimes,
+} from '../../src/routing/time-range.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00.500Z');
 
@@ -40,4 +46,17 @@ describe.each([
     expect(withTimes({ last: '1h', ...times }, NOW_MS, form)).toEqual(times);
     expect(linkedQuery({ last: '1h', ...times }, NOW_MS, NOW_MS, form)).toEqual(times);
   });
+});
+
+test.each([
+  ['2026-02-28T23:59', '1772323140'],
+  ['2024-02-29T00:00:01', '1709164801'],
+  ['2026-02-30T00:00', undefined],
+  ['2026-02-29T00:00:00', undefined],
+  ['2026-13-01T00:00', undefined],
+  ['1969-12-31T23:59', undefined],
+  ['the ides of March', undefined],
+  [undefined, undefined],
+])('the time %s is %s in Unix seconds', (time, seconds) => {
+  expect(secondsOf(time)).toBe(seconds);
 });
