@@ -3,7 +3,8 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 
 /** Postgres' clock decides whether a token has expired. */
 const EXPIRES_AT_MS = Date.now() + 3_600_000;

@@ -4,12 +4,8 @@
  */
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  insertEvent,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertEvent, type Tenant } from '../support/inserted-rows.ts';
 import { fillPath, keyOf, listOperations, type Operation } from '../support/every-operation.ts';
 import { insertOwned, ownedBody } from '../support/tenant-world.ts';
 

@@ -6,7 +6,8 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRelay } from '../../../src/outbox/outbox-relay.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {

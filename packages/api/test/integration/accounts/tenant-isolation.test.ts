@@ -2,12 +2,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertToken,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { snapshotOf } from '../support/changing-operations.ts';
 import {
   fillPath,

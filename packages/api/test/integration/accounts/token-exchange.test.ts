@@ -1,7 +1,8 @@
 /** Security: an exchanged token ends with the secret that it was given for, and the exchange blocks no other caller. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {

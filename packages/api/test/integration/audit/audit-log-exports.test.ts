@@ -3,7 +3,8 @@ import { findAuditLogExport } from '@sluice/database/audit/audit-log-exports';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { insertExport } from '../support/audit-log-world.ts';
 
 let api: ApiUnderTest;

@@ -4,7 +4,8 @@ import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { CHANGE, ENTRIES, recordEntries, START_MS } from '../support/audit-log-world.ts';
 
 let api: ApiUnderTest;

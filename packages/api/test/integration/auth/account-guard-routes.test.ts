@@ -1,7 +1,7 @@
 /** Security: refusals of account routes, their traces, and the rights in the description. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken, type Tenant } from '../support/api-under-test.ts';
+import { insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;

@@ -2,12 +2,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertTenant,
-  insertToken,
-  startApi,
-  type ApiUnderTest,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant, insertToken } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {

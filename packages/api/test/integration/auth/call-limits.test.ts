@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { takeCallsTogetherIn } from '../../../src/auth/call-limit.ts';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { startProcess } from '../support/process-under-test.ts';
 
 let testDatabase: TestDatabase;

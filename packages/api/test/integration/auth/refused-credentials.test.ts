@@ -5,7 +5,8 @@ import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertKey, insertToken, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertKey, insertToken } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {

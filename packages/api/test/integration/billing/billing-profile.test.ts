@@ -11,7 +11,7 @@ import { insertProviderCustomer } from '@sluice/database/billing/provider-custom
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTestReceipt } from '../support/api-under-test.ts';
+import { insertTestReceipt } from '../support/inserted-rows.ts';
 import { startBilling, type Billing } from '../support/billing-world.ts';
 
 let billing: Billing;

@@ -3,7 +3,7 @@ import { takeCalls } from '@sluice/database/changes/call-counts';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, type Tenant } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { type ConsoleWorld, startConsole } from '../support/console-world.ts';
 import { secondFactorsOf } from '../support/second-factor-world.ts';
 

@@ -3,7 +3,7 @@ import { openUserSession } from '@sluice/database/users/session-openings';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import type { Tenant } from '../support/api-under-test.ts';
+import type { Tenant } from '../support/inserted-rows.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
 import { otherThan } from '../support/signup-world.ts';
 

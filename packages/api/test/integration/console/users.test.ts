@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;

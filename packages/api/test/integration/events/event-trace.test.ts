@@ -3,12 +3,8 @@ import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertEvent,
-  insertPerson,
-  startApi,
-  type ApiUnderTest,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertEvent, insertPerson } from '../support/inserted-rows.ts';
 import { recordDrain } from '../support/drained-lane.ts';
 
 let api: ApiUnderTest;

@@ -8,7 +8,8 @@ import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { TailHub } from '../../../src/events/tail-hub.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertKey, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertKey } from '../support/inserted-rows.ts';
 import { openTailReader, type TailReader } from '../support/tail-reader.ts';
 
 const WAIT = { timeout: 30_000, interval: 10 };

@@ -2,7 +2,8 @@ import { findWorkspaceTotals } from '@sluice/database/accounts/environments';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { CompiledQuery, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertPerson, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertPerson } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {

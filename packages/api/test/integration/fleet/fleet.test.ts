@@ -9,7 +9,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createFleetReader } from '../../../src/fleet/read-fleet.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;

@@ -17,7 +17,7 @@ import { secretContext } from '@sluice/domain/delivery/webhook';
 import { startTcpProxyTo } from '@sluice/database/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { MAIN, startProcess as start } from '../support/process-under-test.ts';
 
 test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection behind', async () => {

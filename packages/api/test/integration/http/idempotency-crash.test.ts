@@ -9,7 +9,8 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { once } from 'node:events';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertToken, SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { SECRET, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import {
   insertChangeable,
   listChanging,

@@ -6,7 +6,7 @@
 import { createDecipheriv } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertKey, insertToken, type Tenant } from '../support/api-under-test.ts';
+import { insertKey, insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { cookieOf, ORIGIN, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;

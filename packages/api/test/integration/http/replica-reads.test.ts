@@ -11,7 +11,7 @@ import {
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { insertTenant, insertToken, type Tenant } from '../support/api-under-test.ts';
+import { insertTenant, insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { startProcess } from '../support/process-under-test.ts';
 
 const WAIT = { timeout: 60_000, interval: 50 };

@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { domainRecordText } from '../../../src/identity/domain-records.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, insertToken, SECRET, type Tenant } from '../support/api-under-test.ts';
+import { SECRET } from '../support/api-under-test.ts';
+import { insertTenant, insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { type ProviderWorld, sessionOf, startProviderWorld } from '../support/provider-world.ts';
 
 const OPERATOR_ID = 777;

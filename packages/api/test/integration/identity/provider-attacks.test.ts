@@ -6,7 +6,7 @@ import { createVettedConnector } from '@sluice/platform/outgoing/vetted-connecti
 import { createProviderClient } from '../../../src/identity/provider-client.ts';
 import { createProviderFetch } from '../../../src/identity/provider-fetch.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, type Tenant } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { type ProviderWorld, sessionOf, startProviderWorld } from '../support/provider-world.ts';
 
 let world: ProviderWorld;

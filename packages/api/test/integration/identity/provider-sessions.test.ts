@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkDueDomains } from '../../../src/identity/check-domains.ts';
 import { domainRecordText } from '../../../src/identity/domain-records.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, SECRET, type Tenant } from '../support/api-under-test.ts';
+import { SECRET } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { type ProviderWorld, sessionOf, startProviderWorld } from '../support/provider-world.ts';
 import { secondFactorsOf } from '../support/second-factor-world.ts';
 

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, type Tenant } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { type ProviderWorld, sessionOf, startProviderWorld } from '../support/provider-world.ts';
 import { secondFactorsOf } from '../support/second-factor-world.ts';
 

@@ -2,12 +2,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertTenant,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { countImports, CSV, FIELDS, form } from '../support/import-forms.ts';
 
 let api: ApiUnderTest;

@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { listen } from '../../../src/server.ts';
-import { insertTenant, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant } from '../support/inserted-rows.ts';
 import { countImports, FIELDS, form, storedFile } from '../support/import-forms.ts';
 
 let api: ApiUnderTest;

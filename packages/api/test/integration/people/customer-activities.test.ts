@@ -2,12 +2,8 @@ import { svcId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import {
-  insertEvent,
-  insertPerson,
-  startApi,
-  type ApiUnderTest,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertEvent, insertPerson } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 const ADA = svcId(1);

@@ -3,7 +3,8 @@ import { findObjects } from '@sluice/database/people/object-reads';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertPerson, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertPerson } from '../support/inserted-rows.ts';
 
 let api: ApiUnderTest;
 

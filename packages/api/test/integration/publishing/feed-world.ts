@@ -8,7 +8,8 @@ import type { DatabaseOrTransaction } from '@sluice/database/connection/connecti
 import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { findFeed } from '@sluice/database/feeds/feeds';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
-import { startApi, type ApiUnderTest, type Tenant } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { type Tenant } from '../support/inserted-rows.ts';
 
 export interface FeedPage<Entry> {
   readonly events: readonly Entry[];

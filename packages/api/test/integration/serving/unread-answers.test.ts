@@ -5,12 +5,8 @@ import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 import { listen } from '../../../src/server.ts';
 import type { UnreadAnswersOptions } from '../../../src/serving/unread-answers.ts';
-import {
-  insertTenant,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 
 const TIMEOUT = { timeout: 60_000, interval: 20 };
 const MEBIBYTE = 1_048_576;

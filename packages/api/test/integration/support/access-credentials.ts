@@ -3,13 +3,8 @@ import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import { secretTagOf, signAccessToken } from '../../../src/auth/access-token.ts';
-import {
-  insertKey,
-  insertTenant,
-  insertToken,
-  SECRET,
-  type ApiUnderTest,
-} from './api-under-test.ts';
+import { SECRET, type ApiUnderTest } from './api-under-test.ts';
+import { insertKey, insertTenant, insertToken } from './inserted-rows.ts';
 
 /** Whose account a call names in its path. */
 export type AccountInPath = 'a' | 'b' | 'closed';

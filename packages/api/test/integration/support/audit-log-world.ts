@@ -10,7 +10,8 @@ import {
   type RecordedChange,
 } from '@sluice/database/changes/record-change';
 import { expect } from 'vitest';
-import type { ApiUnderTest, Tenant } from './api-under-test.ts';
+import type { ApiUnderTest } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 
 const USER: ChangeOrigin = {
   actor: { type: 'user', userId: 7 },

@@ -1,6 +1,7 @@
 /** Every operation with a change, with its request: for tests over all of them. */
 import { sql } from 'kysely';
-import { insertToken, type ApiUnderTest } from './api-under-test.ts';
+import { type ApiUnderTest } from './api-under-test.ts';
+import { insertToken } from './inserted-rows.ts';
 import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 import { openSessions } from './locked-out-user.ts';
 import { insertOwned, ownedBody } from './tenant-world.ts';

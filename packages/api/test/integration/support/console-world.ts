@@ -3,7 +3,7 @@ import type { Role } from '@sluice/domain/accounts/account';
 import type { InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import type { Tenant } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 import { startSignups } from './signup-world.ts';
 
 /** Address of `inject`, as a browser names it. */

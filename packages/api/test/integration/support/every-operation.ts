@@ -1,5 +1,6 @@
 /** All operations of the API as its own document lists them. So a test over "every route" cannot miss one. */
-import type { ApiUnderTest, Tenant } from './api-under-test.ts';
+import type { ApiUnderTest } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 
 interface Parameter {
   readonly name: string;

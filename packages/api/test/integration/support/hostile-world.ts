@@ -3,14 +3,13 @@ import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
 import {
   insertEvent,
   insertPendingPurchase,
   insertPerson,
   insertTestReceipt,
-  startApi,
-  type ApiUnderTest,
-} from './api-under-test.ts';
+} from './inserted-rows.ts';
 import { insertExport } from './audit-log-world.ts';
 import { insertLockedOutUser } from './locked-out-user.ts';
 import { insertPreviewRuns } from './usage-world.ts';

@@ -1,6 +1,7 @@
 /** A user whom an account_admin can help: with a second factor, and with an open session. */
 import { sql } from 'kysely';
-import type { ApiUnderTest, Tenant } from './api-under-test.ts';
+import type { ApiUnderTest } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 
 /** @param marker - in every text of the row. @returns the id, as it stands in a path. */
 export async function insertLockedOutUser(

@@ -2,7 +2,8 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import type { ApiUnderTest, Tenant } from './api-under-test.ts';
+import type { ApiUnderTest } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 import { ORIGIN } from './console-world.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';

@@ -2,7 +2,8 @@
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach } from 'vitest';
-import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertTenant, type Tenant } from './inserted-rows.ts';
 import { grantPreviews, insertUser } from './usage-world.ts';
 
 const FIRST_MS = Date.parse('2026-03-01T12:00:00Z');

@@ -2,7 +2,8 @@
 import { startProviderUnderTest } from '@sluice/platform/testing/identity-provider-under-test';
 import { expect } from 'vitest';
 import { domainRecordText } from '../../../src/identity/domain-records.ts';
-import { SECRET, type Tenant } from './api-under-test.ts';
+import { SECRET } from './api-under-test.ts';
+import { type Tenant } from './inserted-rows.ts';
 import { startConsole } from './console-world.ts';
 
 export type ProviderWorld = Awaited<ReturnType<typeof startProviderWorld>>;

@@ -1,7 +1,7 @@
 /** Users of a console under test who have a second factor. */
 import { fromBase32, passwordOfStep, STEP_MS } from '@sluice/platform/secrets/one-time-password';
 import { expect } from 'vitest';
-import type { Tenant } from './api-under-test.ts';
+import type { Tenant } from './inserted-rows.ts';
 import { cookieOf, type ConsoleWorld } from './console-world.ts';
 
 /** @param world - called when it is needed, since it is started before the tests. */

@@ -6,14 +6,14 @@ import { insertImport } from '@sluice/database/imports/import-changes';
 import type { ImportRow } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import { expect, vi } from 'vitest';
+import { type ApiUnderTest } from './api-under-test.ts';
 import {
   insertEvent,
   insertPendingPurchase,
   insertPerson,
   insertTestReceipt,
-  type ApiUnderTest,
   type Tenant,
-} from './api-under-test.ts';
+} from './inserted-rows.ts';
 import { BODIES, type Operation, WORDS_IN_PATHS } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
 import { recordDrain } from './drained-lane.ts';

@@ -4,7 +4,8 @@ import { grantCredits, type NewGrant } from '@sluice/database/credits/credits';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect } from 'vitest';
 import { recordPreviewRun } from '../../../src/usage/record-preview-run.ts';
-import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertTenant, type Tenant } from './inserted-rows.ts';
 
 /** A grant of inbox previews. */
 export const grantPreviews = (

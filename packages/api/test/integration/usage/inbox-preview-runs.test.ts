@@ -4,7 +4,7 @@ import { verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertToken } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { startPreviewRuns } from '../support/preview-run-world.ts';
 import { insertUser } from '../support/usage-world.ts';
 

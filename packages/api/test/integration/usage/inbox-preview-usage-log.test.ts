@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant } from '../support/api-under-test.ts';
+import { insertTenant } from '../support/inserted-rows.ts';
 import {
   closeDays,
   insertWorkspace,

@@ -3,7 +3,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import type { Tenant } from '../support/api-under-test.ts';
+import type { Tenant } from '../support/inserted-rows.ts';
 import {
   closeDays,
   grantPreviews,

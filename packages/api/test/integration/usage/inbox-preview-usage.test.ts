@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertTenant, insertToken } from '../support/api-under-test.ts';
+import { insertTenant, insertToken } from '../support/inserted-rows.ts';
 import { closeDays, startUsageWorld, usageOf } from '../support/usage-world.ts';
 
 const world = startUsageWorld();

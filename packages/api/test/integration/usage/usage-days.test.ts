@@ -4,12 +4,8 @@ import { insertPreviewRun } from '@sluice/database/credits/inbox-preview-runs';
 import { closeUsageDays, holdUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  insertTenant,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import { addUp, closeDays, grantPreviews, usageOf } from '../support/usage-world.ts';
 
 let api: ApiUnderTest;

@@ -6,7 +6,8 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { insertTenant, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant } from '../support/inserted-rows.ts';
 import {
   addUp,
   closeDays,

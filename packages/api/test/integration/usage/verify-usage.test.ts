@@ -7,12 +7,8 @@ import {
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  insertTenant,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertTenant, type Tenant } from '../support/inserted-rows.ts';
 import {
   closeDays,
   grantPreviews,

@@ -8,7 +8,8 @@ import { listRecentDeliveries } from '@sluice/database/events/recent-deliveries'
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
-import { insertPerson, startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { startApi, type ApiUnderTest } from '../support/api-under-test.ts';
+import { insertPerson } from '../support/inserted-rows.ts';
 import { portalOf } from '../support/portal-world.ts';
 import { recordDrain } from '../support/drained-lane.ts';
 

@@ -1,7 +1,7 @@
 /** Calls of a program and of a user for the program's login. */
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { insertTenant } from '../../support/api-under-test.ts';
+import { insertTenant } from '../../support/inserted-rows.ts';
 import type { ConsoleWorld } from '../../support/console-world.ts';
 
 export interface Login {
