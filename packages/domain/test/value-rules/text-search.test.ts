@@ -17,3 +17,25 @@ test('a text contains one of the values if one of them is a part of it', () => {
     { numRuns: 2_000 },
   );
 });
+
+/** All texts of two letters up to a length, the shortest first. */
+function wordsUpTo(lengthMax: number): string[] {
+  const words = [''];
+  for (const word of words) if (word.length < lengthMax) words.push(`${word}a`, `${word}b`);
+  return words;
+}
+
+// Ends of one value that begin another one are rare among random texts.
+test('a text contains one of two values if one of them is a part of it, for all short values and texts', () => {
+  const values = wordsUpTo(4).slice(1);
+  const texts = wordsUpTo(6);
+  const wrong = values.flatMap((one) =>
+    values.flatMap((other) => {
+      const search = new TextSearch([one, other]);
+      return texts
+        .filter((text) => search.isAnyIn(text) !== (text.includes(one) || text.includes(other)))
+        .map((text) => [one, other, text]);
+    }),
+  );
+  expect(wrong).toEqual([]);
+});
