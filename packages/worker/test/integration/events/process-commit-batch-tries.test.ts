@@ -206,6 +206,34 @@ describe('batches that were logged before', () => {
     });
   });
 
+  test('are applied in the same transaction if they are small, and counted as one batch', async () => {
+    const [, , own] = await addOfSeveralShards([1, 1]);
+    const sent = await statementsSentBy(async () => {
+      // A higher number would end batches behind it in its queue, unapplied.
+      expect(await processCommitBatch(world.deps, own, [], world.newPending())).toMatchObject({
+        outcome: 'applied',
+        envelopes: 1,
+        operations: 3,
+      });
+    });
+    expect(claimsIn(sent)).toBe(2);
+  });
+
+  test('by its own shard and applied already leave its own operations to be counted', async () => {
+    const environmentId = world.newEnvironment();
+    const [first, second] = (await world.add([
+      inEnvironment(environmentId, identify('id:a', { step: 1 })),
+      inEnvironment(environmentId, identify('id:a', { step: 2 }), track('id:a', '1')),
+    ])) as [CommitBatch, CommitBatch];
+    // By a worker that died before it took the batch out of the log.
+    await processCommitBatch(world.deps, first);
+    expect(await processCommitBatch(world.deps, second, [], world.newPending())).toMatchObject({
+      outcome: 'applied',
+      envelopes: 1,
+      operations: 2,
+    });
+  });
+
   test('of which some are applied meanwhile are looked at again', async () => {
     const [first, second, own] = await addOfSeveralShards([1, 1]);
     const stale = world.newPending();
