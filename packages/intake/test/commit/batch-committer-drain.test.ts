@@ -25,20 +25,26 @@ async function keep(ids: readonly string[]) {
   return committer;
 }
 
-/** This step, counted from 1, waits until it may end. */
-function holdStep(number: number) {
-  const gate = Promise.withResolvers<void>();
-  const begun = Promise.withResolvers<void>();
+/** These steps, counted from 1, wait until each may end. */
+function holdSteps(...numbers: readonly number[]) {
+  const held = numbers.map((number) => ({
+    number,
+    gate: Promise.withResolvers<void>(),
+    begun: Promise.withResolvers<void>(),
+  }));
   const put = world.broker.stage.put.bind(world.broker.stage);
   let steps = 0;
   vi.spyOn(world.broker.stage, 'put').mockImplementation(async (flushes) => {
-    if (++steps !== number) return put(flushes);
-    begun.resolve();
-    await gate.promise;
+    steps++;
+    const step = held.find(({ number }) => number === steps);
+    step?.begun.resolve();
+    await step?.gate.promise;
     return put(flushes);
   });
-  return { begun: begun.promise, end: gate.resolve };
+  return held.map(({ gate, begun }) => ({ begun: begun.promise, end: gate.resolve }));
 }
+
+const holdStep = (number: number) => holdSteps(number)[0]!;
 
 describe('the drain', () => {
   test('moves twice as many flushes at each step, 32 at most, after a single question', async () => {
@@ -109,6 +115,24 @@ describe('the drain', () => {
     expect(await waiting).toBe('broker');
     expect(world.broker.added).toEqual(['a', 'b', 'c', 'd']);
     expect(asked).toHaveBeenCalledTimes(1);
+  });
+
+  test('is waited for by each new flush, also after one that a step let go to the disk', async () => {
+    const committer = await keep(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
+    const [second, third] = holdSteps(2, 3);
+    world.broker.mode = 'up';
+    await second!.begun;
+    const first = committer.commit(flush('h'), false, world.nowMs, OWNERS);
+    second!.end();
+    expect(await first).toBe('spill');
+    await third!.begun;
+    const waiting = committer.commit(flush('i'), false, world.nowMs, OWNERS);
+    for (let turns = 0; turns < 10; turns++) await turn();
+    expect(world.diskBuffer.commitBatchCount).toBe(5);
+    third!.end();
+    await waiting;
+    await world.untilEmpty();
+    expect(world.broker.added).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']);
   });
 
   test('a flush that has waited long for a step goes behind it, to the disk', async () => {

@@ -1,13 +1,15 @@
 /** Results and counts of commit batches that are applied workspace by workspace. */
 import { AppliedInParts, beginParts } from '@sluice/database/events/commit-batch-parts';
-import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import { claimCommitBatches } from '@sluice/database/events/commit-batches';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
+import { partIdOf, type CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
-import { track } from '@sluice/domain/testing/sample-operations';
+import { identify, merge, track } from '@sluice/domain/testing/sample-operations';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { createApartWorker } from './apart/apart-worker.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
-import { createShardsWorld, type ShardsWorld } from '../support/shards-world.ts';
+import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
 
 let world: ShardsWorld;
 let one: number;
@@ -28,6 +30,7 @@ beforeAll(async () => {
       for each row execute function expect_node()`.execute(world.database);
 });
 afterAll(() => world.close());
+afterEach(() => void vi.useRealTimers());
 beforeEach(async () => {
   one = world.newEnvironment();
   other = world.newEnvironment();
@@ -84,6 +87,55 @@ test('a batch of which a workspace waits comes again, with its progress or else 
     failure: expect.objectContaining({ message: 'connection to the remote node failed' }),
   });
   expect(await world.eventNames(other)).toEqual(['step 0']);
+});
+
+test('a part that another worker applies meanwhile is counted there alone', async () => {
+  const [head] = await addDivided(1);
+  const worker = createApartWorker(world);
+  const claim = { envelopeId: partIdOf(head.id, one), operationCount: 1, traceparent: null };
+  const { processing } = await world.database.transaction().execute(async (transaction) => {
+    await claimCommitBatches(transaction, [claim], [one], false);
+    const begun = worker.process(head);
+    await untilLockWaiters(world.database, 1);
+    return { processing: begun };
+  });
+  expect(await processing).toEqual({ outcome: 'done' });
+  expect(worker.counts).toEqual({ appliedCount: 1, operationCount: 1, deadLetteredCount: 0 });
+  expect(await world.eventNames(one)).toEqual([]);
+});
+
+/** A purchase under a person's email, then a merge of that person, each of a shard of its own. */
+async function addOfTwoShards() {
+  for (;;) {
+    const environmentId = world.newEnvironment();
+    const people = [identify('id:s', { email: 's@x.y' }), identify('id:p')];
+    await world.process(inEnvironment(environmentId, ...people));
+    const calls = [track('email:s@x.y', 'bought'), merge('id:p', 'id:s')];
+    const batches = await world.add(calls.map((call) => inEnvironment(environmentId, call)));
+    const [bought, merged] = batches as [CommitBatch, CommitBatch];
+    if (shardOfBatch(bought) !== shardOfBatch(merged)) return { environmentId, bought, merged };
+  }
+}
+
+test('a part waits a tenth of a second for an earlier one of another shard, and takes it over', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const pending = world.newPending();
+  const worker = createApartWorker({ ...world, newPending: () => pending });
+  const [divided] = await addDivided(1);
+  await worker.process(divided);
+  const { environmentId, bought, merged } = await addOfTwoShards();
+  // The clock goes on by the waits alone, however busy the machine is.
+  let waitedMs = 0;
+  const changed = pending.changed.bind(pending);
+  vi.spyOn(pending, 'changed').mockImplementation(async (durationMs) => {
+    waitedMs += durationMs;
+    await changed(durationMs);
+    vi.advanceTimersByTime(durationMs);
+  });
+  expect(await worker.process(merged)).toEqual({ outcome: 'done' });
+  expect(waitedMs).toBeCloseTo(100);
+  expect(await isInParts(bought)).toBe(true);
+  expect(await world.eventNames(environmentId)).toEqual(['bought']);
 });
 
 test('a worker that has met a divided batch divides the next one before it tries the whole', async () => {

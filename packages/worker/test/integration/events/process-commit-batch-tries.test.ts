@@ -25,8 +25,8 @@ const claimsIn = (sent: readonly SentStatement[]): number =>
   sent.filter(({ text }) => text.includes('insert into envelopes')).length;
 
 describe('a try', () => {
-  /** So many tries meet a fault of ours at their claim. @returns how many savepoints were made. */
-  async function applyWithFaults(faultCount: number): Promise<number> {
+  /** Applies a batch about a new person. So many tries meet a fault of ours at their claim. */
+  async function applyWithFaults(faultCount: number): Promise<readonly SentStatement[]> {
     let faults = 0;
     const database = world.database.withPlugin({
       transformQuery: ({ node }) => {
@@ -37,17 +37,30 @@ describe('a try', () => {
       transformResult: ({ result }) => Promise.resolve(result),
     });
     const batch = batchOf(world.newEnvironment(), 'a');
-    const sent = await statementsSentBy(async () => {
+    return statementsSentBy(async () => {
       const result = await processCommitBatch({ ...world.deps, database }, batch);
       expect(result).toMatchObject({ outcome: 'applied', counts: { parked: 0 } });
     });
-    return sent.filter(({ text }) => /^savepoint/i.test(text)).length;
   }
 
   test('that meets a fault is made again as a whole; only a second fault isolates operations', async () => {
-    expect(await applyWithFaults(0)).toBe(0);
-    expect(await applyWithFaults(1)).toBe(0);
-    expect(await applyWithFaults(2)).toBeGreaterThan(0);
+    const savepointCount = async (faultCount: number) =>
+      (await applyWithFaults(faultCount)).filter(({ text }) => /^savepoint/i.test(text)).length;
+    expect(await savepointCount(0)).toBe(0);
+    expect(await savepointCount(1)).toBe(0);
+    expect(await savepointCount(2)).toBeGreaterThan(0);
+  });
+
+  test('asks once whether a name is free; made again, it looks a second time, once it has waited', async () => {
+    const looksAfterLocks = async (faultCount: number) => {
+      const sent = await applyWithFaults(faultCount);
+      const lastLock = sent.findLastIndex(({ text }) => text.includes('for update of i'));
+      expect(lastLock).toBeGreaterThan(0);
+      const after = sent.slice(lastLock + 1);
+      return after.filter(({ text }) => text.includes('join person_identifiers')).length;
+    };
+    expect(await looksAfterLocks(0)).toBe(0);
+    expect(await looksAfterLocks(1)).toBe(1);
   });
 
   test('looks for event ids only in the minute after a repetition, and else when it is made again', async () => {
@@ -190,6 +203,34 @@ describe('batches that were logged before', () => {
     ]);
     expect(await processCommitBatch(world.deps, first, [], pending)).toEqual({
       outcome: 'already-applied',
+    });
+  });
+
+  test('are applied in the same transaction if they are small, and counted as one batch', async () => {
+    const [, , own] = await addOfSeveralShards([1, 1]);
+    const sent = await statementsSentBy(async () => {
+      // A higher number would end batches behind it in its queue, unapplied.
+      expect(await processCommitBatch(world.deps, own, [], world.newPending())).toMatchObject({
+        outcome: 'applied',
+        envelopes: 1,
+        operations: 3,
+      });
+    });
+    expect(claimsIn(sent)).toBe(2);
+  });
+
+  test('by its own shard and applied already leave its own operations to be counted', async () => {
+    const environmentId = world.newEnvironment();
+    const [first, second] = (await world.add([
+      inEnvironment(environmentId, identify('id:a', { step: 1 })),
+      inEnvironment(environmentId, identify('id:a', { step: 2 }), track('id:a', '1')),
+    ])) as [CommitBatch, CommitBatch];
+    // By a worker that died before it took the batch out of the log.
+    await processCommitBatch(world.deps, first);
+    expect(await processCommitBatch(world.deps, second, [], world.newPending())).toMatchObject({
+      outcome: 'applied',
+      envelopes: 1,
+      operations: 2,
     });
   });
 
