@@ -83,7 +83,7 @@ test('deliveries run 1,024 ahead of one that hangs, and the others follow once i
   };
   const { reads, store } = watchReads(world);
   const delivering = world.deliver({ store });
-  await until(async () => (await world.lane())?.attemptedThrough === 1_024);
+  await until(async () => ((await world.lane())?.attemptedThrough ?? 0) >= 1_024);
   expect(world.sent).toEqual(eventIds(1, 1_024));
   expect(reads.every(({ after, limit }) => after + limit <= 1_024)).toBe(true);
   gate.open();
@@ -179,4 +179,34 @@ test('a request without any outcome ends the drain with its error, and the deliv
   await endLeases(world);
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+});
+
+test('a request waits for its rate beside one that hangs, and starts when its time has come', async () => {
+  world = await createLaneWorld(database, { rateLimitPerSecond: 2 });
+  // A success, so that the concurrency limit is two.
+  await world.log(1);
+  await world.deliverAll();
+  world.nowMs += 1_000;
+  await world.log(2);
+  const gate = createGate();
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e2') await gate.opened;
+    return OK;
+  };
+  const itsTime = createGate();
+  const pausesMs: number[] = [];
+  const delivering = world.deliver({
+    pause(durationMs) {
+      pausesMs.push(durationMs);
+      return itsTime.opened;
+    },
+  });
+  await until(() => pausesMs.length === 1);
+  expect(world.sent).toEqual(eventIds(1, 2));
+  world.nowMs += pausesMs[0]!;
+  itsTime.open();
+  await until(() => world.sent.length === 3);
+  gate.open();
+  expect(await delivering).toEqual({ outcome: 'idle' });
+  expect(world.sent).toEqual(eventIds(1, 3));
 });
