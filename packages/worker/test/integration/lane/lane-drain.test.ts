@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
+import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import {
   createFailingLane,
   createGate,
@@ -209,4 +210,27 @@ test('a request waits for its rate beside one that hangs, and starts when its ti
   gate.open();
   expect(await delivering).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(1, 3));
+});
+
+test('each request has a permit of its own, and a drain gives all of them back', async () => {
+  const permits = new FairPermits({
+    permitsMax: 2,
+    slowMax: 0,
+    slowAfterMs: 50,
+    monotonicNow: () => 0,
+    idleTimeMs: () => 0,
+  });
+  const deps = { permits: { deliveries: permits, probes: permits } };
+  const others = [1, 2].map((lane) => permits.tryAcquire({ accountId: 0, lane: `${lane}` }));
+  await world.log(3);
+  const delivering = world.deliver(deps);
+  await until(() => permits.waitingCount === 1 || world.sent.length > 0);
+  expect(world.sent).toEqual([]);
+  for (const other of others) other?.release();
+  expect(await delivering).toEqual({ outcome: 'idle' });
+  expect(permits.heldCount).toBe(0);
+  await world.log(3);
+  expect(await world.deliver(deps)).toEqual({ outcome: 'idle' });
+  expect(permits.heldCount).toBe(0);
+  expect(world.sent).toEqual(eventIds(1, 6));
 });
