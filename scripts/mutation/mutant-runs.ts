@@ -85,6 +85,8 @@ export async function openMutantRuns(root: string, config: string): Promise<Muta
 
 /** Of a run that was cut before its tests. */
 const TRIES_MAX = 5;
+/** For a process to end by itself once its run is cancelled. */
+const END_MS_MAX = 10_000;
 
 interface TestCounts {
   readonly passed: number;
@@ -115,14 +117,21 @@ async function runTests(
     throw new Error(`no tests of this configuration: ${testPaths.join(', ')}`);
   const startedAtMs = performance.now();
   let isTimedOut = false;
-  const timer = setTimeout(() => {
-    isTimedOut = true;
-    void vitest.cancelCurrentRun('test-failure');
-  }, timeoutMs);
+  const cancel = (): Promise<void> => vitest.cancelCurrentRun('test-failure');
+  // The first waits for the processes of the tests, the second ends them.
+  const timers = [timeoutMs, timeoutMs + END_MS_MAX].map((afterMs) =>
+    setTimeout(() => {
+      isTimedOut = true;
+      void cancel();
+    }, afterMs),
+  );
   const { testModules, unhandledErrors } = await vitest
     .runTestSpecifications(specifications)
-    .finally(() => clearTimeout(timer));
+    .finally(() => timers.forEach((timer) => clearTimeout(timer)));
   const durationMs = performance.now() - startedAtMs;
+  // If a process is killed after a failed test, Vitest waits for its end for ever, and begins no further run. Another
+  // cancellation waits for the other processes only.
+  await cancel();
   const counts = new Map(
     testModules.map(({ moduleId, children }) => {
       const countOf = (state: 'passed' | 'skipped' | 'pending') =>

@@ -11,6 +11,8 @@ import { nearestTests } from '../mutation/nearest-tests.ts';
 import { tableOf } from '../mutation/run-table.ts';
 
 const SCRIPTS = fileURLToPath(new URL('..', import.meta.url));
+/** Of a command that runs Vitest. */
+const RUN_MS_MAX = 270_000;
 
 const mutatedTexts = (text: string): string[] =>
   mutantsOf('a.ts', text).map((mutant) => mutate(text, mutant));
@@ -117,34 +119,40 @@ test('tests are found by imports, also through other files, the nearest first', 
   ]);
 });
 
-test(
-  'a run separates survivors from killed mutants, and writes no file',
-  // It runs Vitest for each mutant, one after another.
-  { timeout: 300_000 },
-  async () => {
+/** The lines of a run over these lines of the sample, and the end of the command. */
+async function runSample(...lines: readonly number[]) {
+  // The environment of a nested run must have no variable of this one.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !name.startsWith('VITEST') && name !== 'NODE_ENV',
+    ),
+  );
+  const args = ['mutate.ts', '--in', 'mutation/sample', 'price'];
+  for (const line of lines) args.push('--line', String(line));
+  const { code, stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: SCRIPTS,
+    env,
+    timeout: RUN_MS_MAX,
+  }).then(
+    (ended) => ({ code: 0, ...ended }),
+    (error: { code: number; stdout: string }) => error,
+  );
+  const results = stdout.split(/^(?=survived|killed)/m).map((part) => part.trim());
+  const resultOf = (mutated: string) =>
+    results.find((part) => part.includes(`+ ${mutated}`)) ?? stdout;
+  return { code, resultOf };
+}
+
+// It runs Vitest for each mutant, one after another.
+describe('a run', { timeout: RUN_MS_MAX + 30_000 }, () => {
+  test('separates survivors from killed mutants, and writes no file', async () => {
     const stateOfTree = () =>
       execFileSync('git', ['status', '--porcelain', 'mutation/sample'], {
         cwd: SCRIPTS,
         encoding: 'utf8',
       });
     const before = stateOfTree();
-    // The environment of a nested run must have no variable of this one.
-    const env = Object.fromEntries(
-      Object.entries(process.env).filter(
-        ([name]) => !name.startsWith('VITEST') && name !== 'NODE_ENV',
-      ),
-    );
-    const args = ['mutate.ts', '--in', 'mutation/sample', 'price', '--line', '3', '--line', '4'];
-    const { code, stdout } = await promisify(execFile)(process.execPath, args, {
-      cwd: SCRIPTS,
-      env,
-    }).then(
-      (ended) => ({ code: 0, ...ended }),
-      (error: { code: number; stdout: string }) => error,
-    );
-    const results = stdout.split(/^(?=survived|killed)/m).map((part) => part.trim());
-    const resultOf = (mutated: string) =>
-      results.find((part) => part.includes(`+ ${mutated}`)) ?? stdout;
+    const { code, resultOf } = await runSample(3, 4);
     expect(resultOf('if (units > 100) return')).toMatch(/^survived/);
     expect(resultOf('if (false) return')).toMatch(/^killed/);
     // Each mutant by itself: after one that was killed the next runs on the code as it is.
@@ -152,8 +160,14 @@ test(
     expect(resultOf('return units / unitCents;')).toMatch(/^killed[^]*price\.test\.ts: a price/);
     expect(code).toBe(1);
     expect(stateOfTree()).toBe(before);
-  },
-);
+  });
+
+  test('ends a process that a failed test leaves in a loop, and goes on with the next mutant', async () => {
+    const { resultOf } = await runSample(12);
+    expect(resultOf(';')).toMatch(/^killed/);
+    expect(resultOf('left.shift();')).toMatch(/^survived/);
+  });
+});
 
 test('the page of mutation runs has a row for each guarded file, in the form that a run prints', () => {
   const page = readFileSync(`${SCRIPTS}/../docs/contributing/mutation-runs.md`, 'utf8');

@@ -4,9 +4,13 @@ export function priceOf(units: number, unitCents: number): number {
   return units * unitCents;
 }
 
-/** For ever, if the step is taken away. */
-export function countDown(from: number): number {
-  let left = from;
-  while (left > 0) left -= 1;
-  return left;
+/** For ever, if no unit is taken away. @returns how many units are left. */
+export function takeAway(units: number, stepsMax: number): number {
+  const left = Array.from({ length: units });
+  let steps = 0;
+  while (left.length > 0 && steps < stepsMax) {
+    left.pop();
+    steps += 1;
+  }
+  return left.length;
 }

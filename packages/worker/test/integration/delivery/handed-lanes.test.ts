@@ -57,7 +57,14 @@ function storeWithout(...names: readonly (keyof LaneStore)[]): LaneStore {
 test('the logged deliveries are sent with one statement, which keeps them and gives the lane back', async () => {
   const lane = await logAndTake([null, null]);
   const store = storeWithout('claim', 'load', 'find');
-  expect(await world.deliver({ store }, takenOf(lane))).toEqual({ outcome: 'idle' });
+  let keepCount = 0;
+  const keep: LaneStore['keep'] = (report) => {
+    keepCount++;
+    return store.keep(report);
+  };
+  const deps = { store: { ...store, keep } };
+  expect(await world.deliver(deps, takenOf(lane))).toEqual({ outcome: 'idle' });
+  expect(keepCount).toBe(1);
   expect(world.sent).toEqual(eventIds(1, 2));
   expect(await statesOf(world)).toEqual(['e1 event delivered 1', 'e2 event delivered 1']);
   expect(await world.lane()).toMatchObject({ cursor: 2, isHeld: false });

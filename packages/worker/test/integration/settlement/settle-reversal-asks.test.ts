@@ -189,15 +189,40 @@ test('a plan that is refunded in the moment in which its period ends keeps the a
   expect(await world.balance(workflow.accountId)).toBe(200);
 });
 
-test('the refund of a copy of a plan’s invoice is not the plan’s', async () => {
-  const { workflow, chargeId } = await boughtPlan();
+/** The charge was for a paid copy of this invoice. */
+function copyInvoice(invoiceId: string, chargeId: string, changes: object = {}): void {
   const { state } = world.simulator;
-  const invoice = state.get('invoice', workflow.result!.invoiceId!)!;
-  state.save('invoice', { ...invoice, id: 'in_copy' });
+  const invoice = state.get('invoice', invoiceId)!;
+  const metadata = { ...(invoice['metadata'] as object), ...changes };
+  state.save('invoice', { ...invoice, id: 'in_copy', status: 'paid', metadata });
   const intent = state.get('payment_intent', state.get('charge', chargeId)!['payment_intent'])!;
   state.save('payment_intent', { ...intent, simulated_invoice: 'in_copy' });
+}
+
+test('the refund of a copy of a plan’s invoice is not the plan’s', async () => {
+  const { workflow, chargeId } = await boughtPlan();
+  copyInvoice(workflow.result!.invoiceId!, chargeId);
   refund(chargeId);
   expect(await settle(chargeId)).toBe(true);
   expect(await reversalOf(workflow)).toBeUndefined();
   expect(await world.balance(workflow.accountId)).toBe(200);
+});
+
+test('the refund of a copy of its invoice leaves a purchase that is still pending as it is', async () => {
+  const { chargeId } = await boughtPack();
+  const workflow = await world.buyPack(await world.addAccount(null, 'card'), 'card');
+  expect(await world.advance(workflow)).toBe('waiting');
+  const before = await look(workflow);
+  copyInvoice(before.invoiceId!, chargeId);
+  refund(chargeId);
+  expect(await settle(chargeId)).toBe(true);
+  expect(await look(workflow)).toEqual(before);
+});
+
+test('the refund of an invoice that names an unknown purchase is settled', async () => {
+  const { workflow, chargeId } = await boughtPack();
+  copyInvoice(workflow.invoiceId!, chargeId, { run_id: 'run_else' });
+  refund(chargeId);
+  expect(await settle(chargeId)).toBe(true);
+  expect(await look(workflow)).toEqual(workflow);
 });
