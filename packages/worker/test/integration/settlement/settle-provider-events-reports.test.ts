@@ -5,7 +5,10 @@ import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { settleProviderEvents } from '../../../src/settlement/settle-provider-events.ts';
+import {
+  lookAtInvoice,
+  settleProviderEvents,
+} from '../../../src/settlement/settle-provider-events.ts';
 import { startPurchases, type Purchases } from '../support/purchase-world.ts';
 
 let world: Purchases;
@@ -101,4 +104,13 @@ test('an invoice of a foreign customer, or without a purchase, reads no purchase
   const sent = await statementsSentBy(async () => expect(await settle()).toBe(2));
   expect(sent.length).toBeGreaterThan(0);
   expect(sent.filter(({ text }) => /\bruns\b/.test(text))).toEqual([]);
+});
+
+test('a look at an invoice has the payment provider’s answer, by which a worker reports a failure', async () => {
+  const { invoiceId } = await waitingPack();
+  const deps = { ...world.deps, logger: createLogger('test', 'silent') };
+  expect(await lookAtInvoice(deps, invoiceId)).toBe('ok');
+  const findInvoice = () => Promise.resolve({ outcome: 'refused', code: 'no_access' } as const);
+  const provider: PaymentProvider = { ...world.provider, findInvoice };
+  expect(await lookAtInvoice({ ...deps, provider }, invoiceId)).toBe('refused');
 });
