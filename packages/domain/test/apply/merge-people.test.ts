@@ -29,6 +29,8 @@ const mergeLater = (primary: string, secondary: string): Operation => ({
   receivedAtMs: LATER_MS,
 });
 
+const whoIs = (): object[] => store.people.map(({ id, email, phone }) => ({ id, email, phone }));
+
 describe('an attribute write that is older than', () => {
   const OLDER_MS = NOW_MS - 2_000;
   const NEWER_MS = NOW_MS - 1_000;
