@@ -5,7 +5,7 @@
  *     npm run mutate -- credit-ledger                    # every mutant of the file
  *     npm run mutate -- lane-lease --count 30 --seed 7   # 30 of them, the same for the same seed
  *     npm run mutate -- credits --line 272               # mutants that begin in one line
- *     npm run mutate -- --all --seed 7                   # 30 of each guarded file, all of the pure ones, in an hour
+ *     npm run mutate -- --all --seed 7                   # 30 of each guarded file, all of the pure ones, in an hour, two files at once
  *
  * No file of the checkout is written (`mutation/active-mutant.mjs`); `mutation/mutants.ts` makes the mutants. Equivalent
  * ones are in `mutation/equivalent-mutants.json` with the reason, and are not run. Stryker changes no condition of an `sql`
@@ -28,12 +28,13 @@ import { openMutantRuns, type MutantRuns } from './mutation/mutant-runs.ts';
 import { mutantsOf, mutate, type Mutant } from './mutation/mutants.ts';
 import { nearestTests } from './mutation/nearest-tests.ts';
 import { commitOf, tableOf, type FileRun } from './mutation/run-table.ts';
+import { runAllFiles, runGivenFiles, runInProcesses } from './mutation/shared-files.ts';
 
-const USAGE = `usage: npm run mutate -- [FILE…] [--all] [--count N] [--seed N] [--minutes N] [--line N] [--tests FILE]… [--tests-max N] [--list]
+const USAGE = `usage: npm run mutate -- [FILE…] [--all] [--count N] [--seed N] [--minutes N] [--at-once N] [--line N] [--tests FILE]… [--tests-max N] [--list]
 FILE is a path, or the end of one that only one file has, as credit-ledger
---all takes the files of scripts/mutation/guarded-files.ts, 30 mutants of each impure one, for 60 minutes at most`;
-/** Of `--all`. */
-const ALL = { count: 30, minutes: 60 };
+--all takes the files of scripts/mutation/guarded-files.ts, 30 mutants of each impure one, for 60 minutes at most, two files at once`;
+/** Of `--all`. One file leaves half of two cores idle: many tests wait. */
+const ALL = { count: 30, minutes: 60, atOnce: 2 };
 
 /** Beyond this a test's own limits have not ended it. */
 const TIMEOUT = { baseMs: 60_000, factor: 4 };
@@ -65,18 +66,33 @@ const minutesMax = Number(values.minutes ?? (values.all ? ALL.minutes : Infinity
 const endsAtMs = performance.now() + minutesMax * 60_000;
 // Found by their own names: no file of a run may start a second one.
 process.env['CI'] ??= '1';
-const runs = values.list ? undefined : await openMutantRuns(root, config);
-const files: FileRun[] = [];
-try {
-  for (const { path, count } of wanted) {
-    if (performance.now() > endsAtMs) console.log(`${path}: not run, the time is over`);
-    else files.push(await mutateFile(path, count, runs));
-  }
-} finally {
-  await runs?.close();
-}
-if (runs) console.log(tableOf(files, { seed: values.seed, commit: commitOf(root) }));
+const atOnce = Math.min(Number(values['at-once'] ?? (values.all ? ALL.atOnce : 1)), wanted.length);
+const files = atOnce > 1 && !values.list && !values.given ? await runShared() : await runHere();
+if (!values.list && !values.given)
+  console.log(tableOf(files, { seed: values.seed, commit: commitOf(root) }));
 process.exit(files.some(({ survivedCount }) => survivedCount > 0) ? 1 : 0);
+
+function runShared(): Promise<FileRun[]> {
+  return runInProcesses(new URL(import.meta.url), ['--given', ...process.argv.slice(2)], {
+    fileCount: wanted.length,
+    processCount: atOnce,
+  });
+}
+
+async function runHere(): Promise<FileRun[]> {
+  const runs = values.list ? undefined : await openMutantRuns(root, config);
+  const runFile = async (index: number): Promise<FileRun | undefined> => {
+    const { path, count } = wanted[index] as (typeof wanted)[number];
+    if (performance.now() <= endsAtMs) return mutateFile(path, count, runs);
+    console.log(`${path}: not run, the time is over`);
+    return undefined;
+  };
+  try {
+    return await (values.given ? runGivenFiles : runAllFiles)(runFile, wanted.length);
+  } finally {
+    await runs?.close();
+  }
+}
 
 function readCommandLine() {
   try {
@@ -86,12 +102,14 @@ function readCommandLine() {
         all: { type: 'boolean', default: false },
         count: { type: 'string' },
         minutes: { type: 'string' },
+        'at-once': { type: 'string' },
         seed: { type: 'string', default: '1' },
         line: { type: 'string', multiple: true },
         tests: { type: 'string', multiple: true },
         'tests-max': { type: 'string', default: '8' },
         list: { type: 'boolean', default: false },
         in: { type: 'string' },
+        given: { type: 'boolean', default: false },
       },
     });
     if (parsed.positionals.length > 0 !== parsed.values.all) return parsed;

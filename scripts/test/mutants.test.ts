@@ -120,14 +120,14 @@ test('tests are found by imports, also through other files, the nearest first', 
 });
 
 /** The lines of a run over these lines of the sample, and the end of the command. */
-async function runSample(...lines: readonly number[]) {
+async function runSample(lines: readonly number[], ...options: readonly string[]) {
   // The environment of a nested run must have no variable of this one.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !name.startsWith('VITEST') && name !== 'NODE_ENV',
     ),
   );
-  const args = ['mutate.ts', '--in', 'mutation/sample', 'price'];
+  const args = ['mutate.ts', '--in', 'mutation/sample', 'price', ...options];
   for (const line of lines) args.push('--line', String(line));
   const { code, stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: SCRIPTS,
@@ -140,7 +140,7 @@ async function runSample(...lines: readonly number[]) {
   const results = stdout.split(/^(?=survived|killed)/m).map((part) => part.trim());
   const resultOf = (mutated: string) =>
     results.find((part) => part.includes(`+ ${mutated}`)) ?? stdout;
-  return { code, resultOf };
+  return { code, stdout, resultOf };
 }
 
 // It runs Vitest for each mutant, one after another.
@@ -152,7 +152,7 @@ describe('a run', { timeout: RUN_MS_MAX + 30_000 }, () => {
         encoding: 'utf8',
       });
     const before = stateOfTree();
-    const { code, resultOf } = await runSample(3, 4);
+    const { code, resultOf } = await runSample([3, 4]);
     expect(resultOf('if (units > 100) return')).toMatch(/^survived/);
     expect(resultOf('if (false) return')).toMatch(/^killed/);
     // Each mutant by itself: after one that was killed the next runs on the code as it is.
@@ -163,9 +163,26 @@ describe('a run', { timeout: RUN_MS_MAX + 30_000 }, () => {
   });
 
   test('ends a process that a failed test leaves in a loop, and goes on with the next mutant', async () => {
-    const { resultOf } = await runSample(12);
+    const { resultOf } = await runSample([12]);
     expect(resultOf(';')).toMatch(/^killed/);
     expect(resultOf('left.shift();')).toMatch(/^survived/);
+  });
+
+  test('of three files, two at once, has the counts of each, and keeps their mutants apart', async () => {
+    const { code, stdout } = await runSample(
+      [3],
+      'price',
+      'price',
+      '--at-once',
+      '2',
+      '--count',
+      '2',
+      '--seed',
+      '2',
+    );
+    const rows = [...stdout.matchAll(/^\| `price\.ts` \| 27 \|(.+)\| 2 \|/gm)];
+    expect(rows.map(([, counts]) => counts?.trim())).toEqual(Array(3).fill('2 | 1 | 1 | 0'));
+    expect(code).toBe(1);
   });
 });
 
