@@ -51,10 +51,10 @@ export const intakeSettings = platformSettings.extend({
     .max(16)
     .optional()
     .describe(
-      'number of replicas that must confirm a flush before intake acknowledges it. Absent: 1 with Sentinels or a Cluster, else 0',
+      'number of replicas that must confirm a flush before intake acknowledges it; with Sentinels all replicas must for REDIS_REPLICA_GRACE_MS, and then this number. Absent: 1 with Sentinels or a Cluster, else 0',
     ),
   REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
-    'time with too few replicas after which the confirmation of a Redis Cluster master suffices; must be longer than a failover',
+    'time with too few replicas after which a master of a Redis Cluster suffices, or with Sentinels the replicas that are left; must be longer than a failover',
   ),
   ...addingSettings,
   INTAKE_ALLOW_UNDURABLE_BROKER: flag(false).describe(

@@ -47,11 +47,8 @@ import {
   type WakeUps,
 } from './queue-wake-ups.ts';
 import { DurabilityGate, undurable } from '../redis/durability-gate.ts';
-import {
-  readRedisDurability,
-  ReplicaConfirmation,
-  type Durability,
-} from '../redis/redis-durability.ts';
+import { readRedisDurability, type Durability } from '../redis/redis-durability.ts';
+import { ReplicaConfirmation } from '../redis/replica-confirmation.ts';
 import { refusalOf } from '../redis/redis-refusal.ts';
 import { RedisCapacity, type BrokerFill } from '../redis/redis-capacity.ts';
 import { defaultReplicasMin, parseRedisUrl } from '../settings/redis-url.ts';

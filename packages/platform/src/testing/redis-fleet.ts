@@ -17,6 +17,8 @@ export interface RedisFleet {
   readonly nodes: readonly RedisNode[];
   /** The others of them are replicas. */
   readonly masterCount: number;
+  /** Empty for a Cluster. */
+  readonly sentinels: readonly Pick<RedisNode, 'pid' | 'command'>[];
   /** Nodes that are master of some slots at present, by their own answers. */
   masters(): Promise<RedisNode[]>;
   /** Attached to this master, by its own answer. */
@@ -176,6 +178,10 @@ function fleetOf(
     url,
     nodes,
     masterCount,
+    sentinels: sentinels.map(({ pid, port }) => ({
+      pid,
+      command: (...words) => commandOn(port, words),
+    })),
     async masters() {
       const roles = await Promise.all(nodes.map((node) => roleOf(node)));
       return nodes.filter((_, index) => roles[index] === 'master');

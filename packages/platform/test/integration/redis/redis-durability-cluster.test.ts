@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { readRedisDurability, ReplicaConfirmation } from '../../../src/redis/redis-durability.ts';
+import { readRedisDurability } from '../../../src/redis/redis-durability.ts';
+import { ReplicaConfirmation } from '../../../src/redis/replica-confirmation.ts';
 import { connectWorker, mastersOf } from '../../../src/redis/redis.ts';
 import type { RedisClient } from '../../../src/redis/redis-client.ts';
 import {

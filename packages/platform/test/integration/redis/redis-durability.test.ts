@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { readRedisDurability, ReplicaConfirmation } from '../../../src/redis/redis-durability.ts';
+import { readRedisDurability } from '../../../src/redis/redis-durability.ts';
+import { ReplicaConfirmation } from '../../../src/redis/replica-confirmation.ts';
 import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
 import { logger } from '../support/broker-world.ts';
 
