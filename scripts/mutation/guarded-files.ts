@@ -35,6 +35,7 @@ const SAMPLED = [
   'worker/src/scheduling/fair-queueing.ts',
   'platform/src/consumers/queue-watch.ts',
   'platform/src/redis/redis-durability.ts',
+  'platform/src/redis/replica-confirmation.ts',
   'platform/src/queue/commit-batch-writer.ts',
   'api/src/http/idempotency.ts',
   'api/src/auth/account-guard.ts',

@@ -23,7 +23,7 @@ export interface ReplicaConfirmationOptions {
   /**
    * Longer than a failover takes. A master that lacks replicas for so long goes on without them. By then an absent replica
    * of a Cluster has become master, or is cut off from the majority and takes no writes, or cannot be elected. Sentinels
-   * have no such rule: a majority of them must see this master up all the time, and `replicasMin` replicas must be there.
+   * have no such rule: a majority of them must see this master up by then, and `replicasMin` replicas must be there.
    */
   readonly graceMs: number;
   /** How long the replicas may take. */
@@ -36,8 +36,8 @@ export interface ReplicaConfirmationOptions {
 /** A master with fewer replicas than needed. */
 interface Shortage {
   readonly sinceMs: number;
-  /** Replicas that suffice once the grace is over. */
-  readonly enoughCount: number;
+  /** Replicas that suffice once the grace is over. Undefined: those needed before it. */
+  readonly enoughCount: number | undefined;
 }
 
 const LOOK_INTERVAL_MS = 500;
@@ -119,30 +119,39 @@ export class ReplicaConfirmation {
 
   async #look(master: Redis): Promise<void> {
     const { replicasMin, monotonicNow } = this.#options;
-    const attachedCount = await this.#countReplicas(master).catch(() => undefined);
-    // For one that does not answer, or may be no master any more, the time begins anew.
-    if (attachedCount === undefined || attachedCount >= (await this.#needed()))
-      this.#shortages.delete(master);
-    else
-      this.#shortages.set(master, {
-        sinceMs: this.#shortages.get(master)?.sinceMs ?? monotonicNow(),
-        enoughCount: this.#sentinels ? Math.max(replicasMin, attachedCount) : attachedCount,
-      });
+    const [attachedCount, needed, isAgreed] = await Promise.all([
+      countReplicas(master).catch(() => undefined),
+      this.#needed(),
+      this.#isAgreed(master),
+    ]);
+    // For one that does not answer, or is no master any more, the time begins anew.
+    if (attachedCount === undefined || attachedCount >= needed)
+      return void this.#shortages.delete(master);
+    const enoughCount = this.#sentinels ? Math.max(replicasMin, attachedCount) : attachedCount;
+    this.#shortages.set(master, {
+      sinceMs: this.#shortages.get(master)?.sinceMs ?? monotonicNow(),
+      enoughCount: isAgreed ? enoughCount : undefined,
+    });
   }
 
-  /** Undefined for one that is no master, or that a majority of the Sentinels does not see as the master. */
-  async #countReplicas(master: Redis): Promise<number | undefined> {
-    const [role, , replicas] = (await master.role()) as [string, number, unknown[]];
-    if (role !== 'master') return undefined;
-    const { masterRunId } = (await this.#sentinels?.recent()) ?? {};
-    if (this.#sentinels && masterRunId !== (await runIdOf(master))) return undefined;
-    return replicas.length;
+  /** Whether a majority of the Sentinels sees this master up. */
+  async #isAgreed(master: Redis): Promise<boolean> {
+    if (!this.#sentinels) return true;
+    const found = await Promise.all([this.#sentinels.recent(), runIdOf(master)]).catch(() => []);
+    const [view, runId] = found;
+    return runId !== undefined && view?.masterRunId === runId;
   }
 }
 
 /** The connections that `WAIT` covers. A Cluster's client has one connection in the life of each node object. */
 const connectionsOf = (redis: RedisClient): Set<unknown> =>
   new Set<unknown>(redis instanceof Cluster ? redis.nodes('master') : [redis.stream]);
+
+/** Undefined for one that is no master. */
+async function countReplicas(redis: Redis): Promise<number | undefined> {
+  const [role, , replicas] = (await redis.role()) as [string, number, unknown[]];
+  return role === 'master' ? replicas.length : undefined;
+}
 
 const isWatched = (redis: RedisClient): redis is Redis =>
   !(redis instanceof Cluster) && Boolean(redis.options.sentinels);

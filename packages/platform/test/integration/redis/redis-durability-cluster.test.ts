@@ -184,4 +184,14 @@ describe('a write', () => {
     await expect(confirmed).rejects.toThrow('masters of Redis changed');
     expect(new Set(mastersOf(redis))).not.toEqual(mastersBefore);
   });
+
+  test('is not confirmed if a master left meanwhile, which may be the only one that has it', async () => {
+    const confirmed = replicas.confirm(async () => {
+      await redis.set(key, 'yes');
+      const left = mastersOf(redis).find(({ options }) => options.port !== master.port);
+      left?.disconnect();
+      await vi.waitFor(() => expect(mastersOf(redis)).not.toContain(left), WAIT);
+    });
+    await expect(confirmed).rejects.toThrow('masters of Redis changed');
+  });
 });
