@@ -70,7 +70,10 @@ export async function findLosses(
       if (found.personName !== owner)
         problems.push(`with another person (${found.personName}): ${which}`);
       const number = BigInt(found.envelopeNumber ?? -1);
-      if (number < last) problems.push(`applied before the one sent before it: ${which}`);
+      if (number < last)
+        problems.push(
+          `applied (batch ${number}) before the one sent before it (${last}): ${which}`,
+        );
       last = number;
     }
     const stored = personOf.get(person.name);

@@ -78,7 +78,6 @@ export class ReplicaConfirmation {
   async #waitForReplicas(master: Redis): Promise<void> {
     const { timeoutMs } = this.#options;
     const wanted = await this.#wantedOf(master);
-    if (wanted === 0) return;
     const count = Number(await master.call('WAIT', wanted, timeoutMs));
     if (count >= wanted) return;
     await this.#noticeShortage(master);
@@ -122,7 +121,7 @@ export class ReplicaConfirmation {
     const [attachedCount, needed, isAgreed] = await Promise.all([
       countReplicas(master).catch(() => undefined),
       this.#needed(),
-      this.#isAgreed(master),
+      this.#isAgreed(master).catch(() => false),
     ]);
     // For one that does not answer, or is no master any more, the time begins anew.
     if (attachedCount === undefined || attachedCount >= needed)
@@ -137,9 +136,8 @@ export class ReplicaConfirmation {
   /** Whether a majority of the Sentinels sees this master up. */
   async #isAgreed(master: Redis): Promise<boolean> {
     if (!this.#sentinels) return true;
-    const found = await Promise.all([this.#sentinels.recent(), runIdOf(master)]).catch(() => []);
-    const [view, runId] = found;
-    return runId !== undefined && view?.masterRunId === runId;
+    const [{ masterRunId }, runId] = await Promise.all([this.#sentinels.recent(), runIdOf(master)]);
+    return runId !== undefined && masterRunId === runId;
   }
 }
 

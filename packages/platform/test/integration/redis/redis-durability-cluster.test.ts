@@ -138,21 +138,44 @@ describe('a write', () => {
     expect(await write()).toBe('OK');
   });
 
-  test('is refused for a whole grace anew after a replica was there in between', async () => {
-    const warn = vi.spyOn(logger, 'warn');
-    await replica.kill();
-    await expect(write()).rejects.toThrow('0 of 1 replicas');
-    await replica.restart();
-    await isAttached();
-    const client = mastersOf(redis).find(({ options }) => options.port === master.port);
-    const looks = vi.spyOn(client as NonNullable<typeof client>, 'role');
-    // The one that is under way may have begun before.
-    await vi.waitFor(() => expect(looks.mock.settledResults.length).toBeGreaterThan(0), WAIT);
-    await replica.kill();
-    nowMs = GRACE_MS;
-    await expect(write()).rejects.toThrow('0 of 1 replicas');
-    expect(warn).toHaveBeenCalledTimes(2);
-    await replica.restart();
+  describe('is refused for a whole grace anew', () => {
+    /** Runs `act` while the looks at the master go on, and waits for one that began afterwards. */
+    const lookDuring = async (act: () => Promise<unknown>): Promise<void> => {
+      await act();
+      const client = mastersOf(redis).find(({ options }) => options.port === master.port);
+      const looks = vi.spyOn(client as NonNullable<typeof client>, 'role');
+      // The one that is under way may have begun before.
+      await vi.waitFor(() => expect(looks.mock.settledResults.length).toBeGreaterThan(0), WAIT);
+      looks.mockRestore();
+    };
+
+    test('after a replica was there in between, with one warning for each absence', async () => {
+      const warn = vi.spyOn(logger, 'warn');
+      await replica.kill();
+      await expect(write()).rejects.toThrow('0 of 1 replicas');
+      await expect(write()).rejects.toThrow('0 of 1 replicas');
+      await lookDuring(async () => {
+        await replica.restart();
+        await isAttached();
+      });
+      await replica.kill();
+      nowMs = GRACE_MS;
+      await expect(write()).rejects.toThrow('0 of 1 replicas');
+      const address = { host: '127.0.0.1', port: master.port };
+      const warnings = warn.mock.calls.map(([fields]) => fields as object);
+      expect(warnings).toEqual(Array(2).fill({ graceMs: GRACE_MS, ...address }));
+      await replica.restart();
+    });
+
+    test('after the master did not show its replicas in between', async () => {
+      await replica.kill();
+      await expect(write()).rejects.toThrow('0 of 1 replicas');
+      await lookDuring(() => master.command('ACL', 'SETUSER', 'default', '-role'));
+      await master.command('ACL', 'SETUSER', 'default', '+role');
+      nowMs = GRACE_MS;
+      await expect(write()).rejects.toThrow('0 of 1 replicas');
+      await replica.restart();
+    });
   });
 
   test('that an attached replica does not confirm in time is refused without a warning of its absence', async () => {
