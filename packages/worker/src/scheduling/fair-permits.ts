@@ -213,13 +213,16 @@ export class FairPermits {
       account.isQueued = false;
       const waiter = account.waiting.pop();
       if (!waiter) continue;
+      if (waiter.isCancelled) {
+        this.#queue(account);
+        continue;
+      }
       if (this.#hasFallenBehind(account, waiter)) continue;
-      const hasLeft = waiter.isCancelled;
       waiter.isCancelled = true;
       try {
-        if (!hasLeft) waiter.onFree();
+        waiter.onFree();
       } finally {
-        if (!hasLeft) this.#leave(account, waiter.lane);
+        this.#leave(account, waiter.lane);
         this.#queue(account);
       }
     }
@@ -230,8 +233,6 @@ export class FairPermits {
    * by its tags of now.
    */
   #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {
-    // Its share may have been forgotten.
-    if (waiter.isCancelled) return false;
     const lane = laneOf(account, waiter.lane);
     const isAccountBehind = account.tagMs > account.waitsFromMs;
     if (!isAccountBehind && lane.tagMs <= waiter.waitsFromMs) return false;

@@ -44,6 +44,15 @@ function createWorld(options: { permitsMax: number; slowMax?: number }) {
 }
 
 describe('requesters that wait', () => {
+  test('are served one after the other by the end of one request, however many they are', () => {
+    const world = createWorld({ permitsMax: 1 });
+    const held = world.acquire(1, 'held');
+    for (let account = 1; account <= 20_000; account++) world.wait(account, 'a');
+    held.release();
+    expect(world.served).toHaveLength(20_000);
+    expect([world.permits.waitingCount, world.permits.heldCount]).toEqual([0, 0]);
+  });
+
   test('are served account by account, however many of one account came first', () => {
     const world = createWorld({ permitsMax: 1 });
     const held = world.acquire(9, 'held');
@@ -69,15 +78,24 @@ describe('requesters that wait', () => {
     const world = createWorld({ permitsMax: 1 });
     world.use(1, 'other', 20);
     const held = world.acquire(1, 'own');
-    world.wait(1, 'own');
-    world.wait(1, 'other');
+    for (const lane of ['new', 'own', 'other']) world.wait(1, lane);
     world.pass(1_000);
     held.release();
-    expect(world.served).toEqual(['other', 'own']);
+    expect(world.served).toEqual(['new', 'other', 'own']);
   });
 });
 
 describe('a share', () => {
+  test('does not save up a rest: webhooks that had little are served in the order in which they came', () => {
+    const world = createWorld({ permitsMax: 1 });
+    world.use(1, 'rested', 10);
+    for (let use = 0; use < 2; use++) world.use(1, 'busy', 100);
+    const held = world.acquire(1, 'busy');
+    for (const lane of ['rested', 'new']) world.wait(1, lane);
+    held.release();
+    expect(world.served).toEqual(['rested', 'new']);
+  });
+
   test('of a webhook that others have overtaken begins anew, however long its last request took', () => {
     const world = createWorld({ permitsMax: 3 });
     const overtaken = world.acquire(1, 'overtaken');
@@ -131,7 +149,53 @@ describe('a share', () => {
 });
 
 describe('a permit', () => {
-  test('of a slow request comes back once, however often it is released', () => {
+  test('that is renewed is charged for the time of each turn once', () => {
+    const world = createWorld({ permitsMax: 3 });
+    const renewed = world.acquire(1, 'had 300 ms');
+    const other = world.acquire(1, 'had 400 ms');
+    const held = world.acquire(2, 'held');
+    for (let turn = 1; turn <= 3; turn++) {
+      world.pass(100);
+      if (turn < 3) expect(renewed.renew(world.permits)).toBe(true);
+      else renewed.release();
+    }
+    world.pass(100);
+    other.release();
+    for (let use = 0; use < 2; use++) world.acquire(2, 'held too');
+    for (const lane of ['had 400 ms', 'had 300 ms']) world.wait(1, lane);
+    held.release();
+    expect(world.served).toEqual(['had 300 ms', 'had 400 ms']);
+  });
+
+  test('that is renewed is slow by the time of its last turn', () => {
+    const world = createWorld({ permitsMax: 1, slowMax: 1 });
+    const renewed = world.acquire(1, 'renewed');
+    world.pass(40);
+    expect(renewed.renew(world.permits)).toBe(true);
+    world.pass(40);
+    world.wait(2, 'waits');
+    expect([world.served, world.permits.slowCount]).toEqual([[], 0]);
+    renewed.release();
+    expect(world.served).toEqual(['waits']);
+  });
+
+  test('that is renewed is expected to be held for as long as on its turn before', () => {
+    const world = createWorld({ permitsMax: 3 });
+    const renewed = world.acquire(1, 'renewed');
+    const other = world.acquire(1, 'other');
+    const held = world.acquire(2, 'held');
+    world.pass(1_000);
+    expect(renewed.renew(world.permits)).toBe(true);
+    world.pass(500);
+    other.release();
+    world.acquire(2, 'held too');
+    // It has had 1,000 ms, and is about to have as much again; the other one has had 1,500.
+    for (const lane of ['renewed', 'other']) world.wait(1, lane);
+    held.release();
+    expect(world.served).toEqual(['other', 'renewed']);
+  });
+
+  test('of a slow request is not renewed, and comes back once, however often it is released', () => {
     const { permits, acquire, pass } = createWorld({ permitsMax: 1, slowMax: 2 });
     const hangs = acquire(1, 'hangs');
     pass(60);
@@ -139,14 +203,48 @@ describe('a permit', () => {
       permits.takeTurn({ accountId: 2, lane: 'well' });
     });
     expect(permits.slowCount).toBe(1);
+    // Its place is the other's now.
+    expect(hangs.renew(permits)).toBe(false);
+    expect([permits.slowCount, permits.heldCount]).toEqual([1, 1]);
     hangs.release();
     hangs.release();
     expect(permits.slowCount).toBe(0);
   });
 
+  test.each([
+    [49, []],
+    [50, ['waits']],
+  ])('goes to the next after 50 ms, and not before (%i ms)', (durationMs, served) => {
+    const world = createWorld({ permitsMax: 1, slowMax: 1 });
+    world.acquire(1, 'hangs');
+    world.pass(durationMs);
+    world.wait(2, 'waits');
+    expect(world.served).toEqual(served);
+  });
+
+  test('stays with a slow request while another one is free', () => {
+    const world = createWorld({ permitsMax: 2, slowMax: 1 });
+    world.acquire(1, 'hangs');
+    world.pass(60);
+    world.wait(2, 'well');
+    expect([world.served, world.permits.slowCount]).toEqual([['well'], 0]);
+  });
+
   describe('that becomes slow while others wait', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
+
+    test('is looked for only while somebody waits', () => {
+      const { permits, acquire } = createWorld({ permitsMax: 1, slowMax: 2 });
+      const held = acquire(1, 'held');
+      permits.wait({ accountId: 2, lane: 'waits' }, () => {
+        permits.takeTurn({ accountId: 2, lane: 'waits' });
+      });
+      held.release();
+      expect([permits.heldCount, permits.waitingCount]).toEqual([1, 0]);
+      vi.advanceTimersByTime(LOOK_INTERVAL_MS);
+      expect(vi.getTimerCount()).toBe(0);
+    });
 
     test('goes to the next soon, each time, by one timer for all that wait', () => {
       const { permits, acquire, pass } = createWorld({ permitsMax: 1, slowMax: 2 });

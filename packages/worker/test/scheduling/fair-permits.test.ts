@@ -141,19 +141,22 @@ describe('permits', () => {
     const { permits } = createWorld({ permitsMax: 2 });
     const held = [1, 2].map((accountId) => permits.tryAcquire({ accountId, lane: 'a' }) as Permit);
     const served: number[] = [];
+    const taken: Permit[] = [];
     const asksAnew: (Permit | undefined)[] = [];
     for (const accountId of [3, 4, 5])
       permits.wait({ accountId, lane: 'a' }, () => {
         // There may be a place, and somebody waits for it.
         asksAnew.push(permits.tryAcquire({ accountId: 9, lane: 'a' }));
         served.push(accountId);
-        permits.takeTurn({ accountId, lane: 'a' });
+        taken.push(permits.takeTurn({ accountId, lane: 'a' }));
       });
     for (const permit of held) permit.release();
     expect(served).toEqual([3, 4]);
-    expect(asksAnew).toEqual([undefined, undefined]);
     expect(permits.tryAcquire({ accountId: 9, lane: 'a' })).toBeUndefined();
     expect(permits.waitingCount).toBe(1);
+    taken[0]?.release();
+    expect(served).toEqual([3, 4, 5]);
+    expect(asksAnew).toEqual([undefined, undefined, undefined]);
   });
 
   test('stay with a request that waits for a busy process, which does not make its endpoint slow', () => {
@@ -251,37 +254,43 @@ describe('permits', () => {
     const permit = permits.tryAcquire({ accountId: 1, lane: 'a' });
     const served: string[] = [];
     const leave = permits.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
-    permits.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
+    const leaveLate = permits.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
     // Of the same account, which must not lose its turn with it.
     permits.wait({ accountId: 2, lane: 'd' }, () => void served.push('d'));
     leave();
+    leave();
+    expect(permits.waitingCount).toBe(2);
     permit?.release();
     expect(served.toSorted()).toEqual(['c', 'd']);
+    leaveLate();
     expect(permits.waitingCount).toBe(0);
   });
 
-  test('are charged to a webhook that has them also if it gave up a wait for more meanwhile', () => {
-    const { permits, setNow } = createWorld({ permitsMax: 3 });
-    const acquire = (lane: string) => permits.tryAcquire({ accountId: 1, lane }) as Permit;
-    const slow = [acquire('slow'), acquire('slow')];
-    // The others have had more than the slow one was expected to have.
-    for (const atMs of [20, 40]) {
-      const permit = acquire('quick');
-      setNow(atMs);
-      permit.release();
-    }
-    const quick = acquire('quick');
-    const leave = permits.wait({ accountId: 1, lane: 'slow' }, () => {});
-    leave();
-    setNow(1_000);
-    for (const permit of slow) permit.release();
-    for (const lane of ['a', 'b']) acquire(lane);
-    const served: string[] = [];
-    for (const lane of ['slow', 'new'])
-      permits.wait({ accountId: 1, lane }, () => void served.push(lane));
-    quick.release();
-    expect(served[0]).toBe('new');
-  });
+  test.each([1, 2])(
+    'are charged to a webhook that has %i also if it gave up a wait for more meanwhile',
+    (count) => {
+      const { permits, setNow } = createWorld({ permitsMax: count + 1 });
+      const acquire = (lane: string) => permits.tryAcquire({ accountId: 1, lane }) as Permit;
+      const slow = Array.from({ length: count }, () => acquire('slow'));
+      // The others have had more than the slow one was expected to have.
+      for (const atMs of [20, 40]) {
+        const permit = acquire('quick');
+        setNow(atMs);
+        permit.release();
+      }
+      const quick = acquire('quick');
+      const leave = permits.wait({ accountId: 1, lane: 'slow' }, () => {});
+      leave();
+      setNow(1_000);
+      for (const permit of slow) permit.release();
+      for (const lane of ['a', 'b'].slice(0, count)) acquire(lane);
+      const served: string[] = [];
+      for (const lane of ['slow', 'new'])
+        permits.wait({ accountId: 1, lane }, () => void served.push(lane));
+      quick.release();
+      expect(served[0]).toBe('new');
+    },
+  );
 
   test('are not given to one who asks anew before one who waits, if its account had waited once before', () => {
     const { permits, setNow } = createWorld({ permitsMax: 2 });
