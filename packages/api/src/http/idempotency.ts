@@ -116,7 +116,7 @@ export function keepAnswers(app: ApiServer, { database, secret, now }: Idempoten
     const call = request.heldCall;
     if (!call) return payload;
     request.heldCall = null;
-    const isKept = (reply.statusCode >= 200 && reply.statusCode < 300) || reply.statusCode === 402;
+    const isKept = reply.statusCode < 300 || reply.statusCode === 402;
     try {
       if (!isKept) {
         await releaseIdempotencyKey(database, call);
@@ -177,17 +177,18 @@ function holdKey(
   given: string,
   fingerprint: Buffer,
 ): HeldCall {
-  const principal = principalOf(request);
+  const known = principalOf(request);
+  const principal = known ?? NOBODY;
   const [path] = request.url.split('?');
-  const body = principal === undefined ? [fingerprint.toString('base64')] : [];
-  const scope = [principal ?? NOBODY, request.method, path, given, ...body];
+  const body = known === undefined ? [fingerprint.toString('base64')] : [];
+  const scope = [principal, request.method, path, given, ...body];
   const scoped = (purpose: string) =>
     createHmac('sha256', secret)
       .update(JSON.stringify([purpose, ...scope]))
       .digest();
   const encryptionKey = scoped('idempotency answer');
   return {
-    principal: principal ?? NOBODY,
+    principal,
     keyHash: scoped('idempotency key'),
     encrypt: (content) => encrypt(encryptionKey, content),
     decrypt: (encrypted) => decrypt(encryptionKey, encrypted),

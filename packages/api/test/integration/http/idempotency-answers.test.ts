@@ -1,10 +1,11 @@
 /** `Idempotency-Key` on routes of a small server: kept answers, freed keys, and their owners. */
 import { createTestDatabase } from '@sluice/database/testing/testing';
-import { createHash } from 'node:crypto';
+import { keepIdempotentAnswer } from '@sluice/database/changes/idempotency-keys';
+import { createDecipheriv, createHash, createHmac } from 'node:crypto';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { keepAnswers } from '../../../src/http/idempotency.ts';
+import { heldCallOf, keepAnswers, keepNoAnswers } from '../../../src/http/idempotency.ts';
 import type { ApiServer } from '../../../src/http/api-server.ts';
 import { SECRET } from '../support/api-under-test.ts';
 
@@ -17,6 +18,8 @@ let answer: Answer;
 let count: number;
 let app: ApiServer;
 let database: Awaited<ReturnType<typeof createTestDatabase>>['database'];
+/** Errors that were logged. */
+let logged: string[];
 /** By route, as the description of the interface gets them. */
 let responses: Map<string, object | undefined>;
 /** Before an answer is sent, after this file's own step. */
@@ -26,7 +29,8 @@ beforeEach(async () => {
   ({ database } = await createTestDatabase());
   count = 0;
   beforeSending = () => Promise.resolve();
-  app = fastify();
+  logged = [];
+  app = fastify({ logger: { level: 'error', stream: { write: (line) => logged.push(line) } } });
   onTestFinished(() => app.close());
   app.decorateRequest('caller', null);
   app.decorateRequest('accountCaller', null);
@@ -44,6 +48,9 @@ beforeEach(async () => {
   app.addHook('onRoute', ({ method, url, schema }) => {
     responses.set(`${String(method)} ${url}`, schema?.response as object | undefined);
   });
+  app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_, bytes, done) =>
+    done(null, bytes),
+  );
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   const own = { 200: { description: 'done' }, 409: { description: 'of its own' } };
@@ -51,6 +58,14 @@ beforeEach(async () => {
   app.post('/shown', { schema: { response: own } }, () => 'shown');
   app.post('/reads', { schema: { hide: true, body: {}, querystring: {} } }, () => 'read');
   app.put('/shown', () => 'shown');
+  void app.register(async (scope) => {
+    keepNoAnswers(scope);
+    const config = { own: 'setting' } as const;
+    scope.post('/unkept', { schema: { hide: true }, config }, ({ routeOptions }) => ({
+      ...routeOptions.config,
+      count: ++count,
+    }));
+  });
   app.get('/shown', () => 'shown');
 });
 
@@ -74,6 +89,66 @@ describe('I38: an answer', () => {
     const again = await call('a');
     expect([again.statusCode, again.json()]).toEqual([200, { n: 2 }]);
     expect(again.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  test('is sent again with its type, its place and its time for the next try, and with its bytes', async () => {
+    answer = (reply) =>
+      reply
+        .headers({ location: '/there', 'retry-after': '7', 'x-own': 'not kept' })
+        .type('image/png')
+        .send(Buffer.from('bytes'));
+    await call('a');
+    const { headers, body } = await call('a');
+    expect(body).toBe('bytes');
+    expect(headers).toMatchObject({
+      'content-type': 'image/png',
+      location: '/there',
+      'retry-after': '7',
+    });
+    expect(headers).not.toHaveProperty('x-own');
+  });
+
+  test('of another call that was kept meanwhile is sent in place of the own one', async () => {
+    const first = { status: 201, headers: { location: '/first' }, body: 'the first é' };
+    answer = async (reply, n) => {
+      const held = heldCallOf(reply.request)!;
+      const kept = held.encrypt(Buffer.from(JSON.stringify(first)));
+      await keepIdempotentAnswer(database, held, kept);
+      return reply.send({ n });
+    };
+    const { statusCode, headers, body } = await call('a');
+    expect({ status: statusCode, body }).toEqual({ status: 201, body: first.body });
+    expect(headers).toMatchObject({
+      location: '/first',
+      'content-length': '12',
+      'idempotent-replayed': 'true',
+    });
+  });
+
+  test('that cannot be kept is sent, and its error is logged', async () => {
+    answer = (reply, n) => reply.send({ n });
+    expect((await app.inject({ method: 'POST', url: '/things' })).json()).toEqual({ n: 1 });
+    expect(logged).toEqual([]);
+    await sql`
+      create function refuse() returns trigger language plpgsql as
+        $$begin raise exception 'the disk is full'; end$$`.execute(database);
+    await sql`
+      create trigger refuse before update on idempotency_keys
+        for each row execute function refuse()`.execute(database);
+    expect((await call('a')).json()).toEqual({ n: 2 });
+    expect(logged).toHaveLength(1);
+    expect(JSON.parse(logged[0]!)).toMatchObject({
+      msg: expect.stringContaining('the change itself is stored'),
+      // As Postgres reports it.
+      error: { code: 'P0001' },
+    });
+  });
+
+  test('is not kept on routes that find out their callers themselves, which keep their settings', async () => {
+    const send = () =>
+      app.inject({ method: 'POST', url: '/unkept', headers: { 'idempotency-key': 'a' } });
+    expect((await send()).json()).toMatchObject({ own: 'setting', count: 1 });
+    expect((await send()).json()).toMatchObject({ count: 2 });
   });
 
   test('that fails while it is sent frees no key that the next call holds by then', async () => {
@@ -162,23 +237,60 @@ test('a call is recorded with its body, and with its query only if one was sent'
     for (const part of parts) hash.update(part);
     return hash.digest('hex');
   };
-  const headers = (key: string) => ({ 'idempotency-key': key, 'x-caller': TOKEN });
   const send = (key: string, query: string, payload?: object) =>
     app.inject({
       method: 'POST',
       url: `/reads${query}`,
-      headers: headers(key),
+      headers: {
+        'idempotency-key': key,
+        'x-caller': TOKEN,
+        ...(Buffer.isBuffer(payload) && { 'content-type': 'application/octet-stream' }),
+      },
       ...(payload && { payload }),
     });
   for (const answered of [
     await send('a', ''),
     await send('b', '', { a: 1 }),
     await send('c', '?limit=1', { a: 1 }),
+    await send('d', '', Buffer.from('bytes')),
   ])
     expect(answered.body).toBe('read');
   const { rows } = await sql<{ fingerprint: string }>`
     select encode(fingerprint, 'hex') as fingerprint from idempotency_keys`.execute(database);
   expect(new Set(rows.map(({ fingerprint }) => fingerprint))).toEqual(
-    new Set([sha256('null'), sha256('{"a":1}'), sha256('{"a":1}', '{"limit":"1"}')]),
+    new Set([
+      sha256('null'),
+      sha256('{"a":1}'),
+      sha256('{"a":1}', '{"limit":"1"}'),
+      sha256('bytes'),
+    ]),
   );
 });
+
+test.each([
+  ['a caller', { 'x-caller': TOKEN }, ['credential 5'], []],
+  ['a stranger', {}, ['nobody known'], [createHash('sha256').update('null').digest('base64')]],
+] as const)(
+  'a call of %s is found by its scope, which also opens its answer',
+  async (_, headers, [principal], body) => {
+    answer = (reply, n) => reply.send({ n });
+    await call('a', headers);
+    const derived = (purpose: string) =>
+      createHmac('sha256', SECRET)
+        .update(JSON.stringify([purpose, principal, 'POST', '/things', 'a', ...body]))
+        .digest();
+    const { rows } = await sql<{ principal: string; keyHash: Buffer; answer: Buffer }>`
+      select principal, key_hash as "keyHash", answer from idempotency_keys`.execute(database);
+    const [row] = rows;
+    expect(row).toMatchObject({ principal, keyHash: derived('idempotency key') });
+    // Its form: 12 bytes of nonce, 16 of tag, and the text.
+    const opened = createDecipheriv(
+      'aes-256-gcm',
+      derived('idempotency answer'),
+      row!.answer.subarray(0, 12),
+    );
+    opened.setAuthTag(row!.answer.subarray(12, 28));
+    const text = Buffer.concat([opened.update(row!.answer.subarray(28)), opened.final()]);
+    expect(JSON.parse(text.toString())).toMatchObject({ status: 200, body: '{"n":1}' });
+  },
+);

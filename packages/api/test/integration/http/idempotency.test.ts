@@ -258,10 +258,11 @@ test('a call whose process died before its change is taken over after a minute, 
   const key = newKey();
   const first = await create(key);
   await sql`
-    update idempotency_keys set answer = null, outcome = null, locked_until = ${new Date(api.clock.nowMs + 60_000)}
+    update idempotency_keys set answer = null, outcome = null
      where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
+  api.clock.nowMs += 59_999;
   expectProblem(await create(key), 409, 'idempotency_key_in_use');
-  api.clock.nowMs += 60_000;
+  api.clock.nowMs += 1;
   const taken = await create(key);
   expect(taken.statusCode).toBe(200);
   expect(taken.json().api_credential.id).not.toBe(first.json().api_credential.id);
@@ -295,6 +296,7 @@ describe('the header', () => {
     expect(errors).toMatchObject([
       {
         field: 'Idempotency-Key',
+        reason: 'invalid',
         message: 'Idempotency-Key must be 1 to 255 visible ASCII characters',
         source: { parameter: 'Idempotency-Key' },
       },
