@@ -7,6 +7,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Database } from '@sluice/database/connection/connection';
 import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import { AppError } from '@sluice/domain/values/errors';
+import type { LaneKey } from '@sluice/domain/wake-ups/lane-key';
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { LaneDrainDeps } from '../../../src/lane/lane-drain-deps.ts';
@@ -33,6 +34,8 @@ let store: LaneStore;
 /** Replaced by a test; else the store's own. */
 let keep: LaneStore['keep'] | undefined;
 let confirmFailure: (endedAtMs: number) => Promise<void>;
+let warnings: unknown[];
+let lane: LaneKey;
 
 beforeEach(async () => {
   nowMs = 0;
@@ -45,7 +48,11 @@ beforeEach(async () => {
   confirmFailure = async (endedAtMs) => void confirmed.push(['failure', endedAtMs]);
   const world = await createLaneWorld(database);
   await world.log(3);
+  lane = world.key;
   store = storeOf(world);
+  warnings = [];
+  const logger = createLogger('test', 'silent');
+  logger.warn = (fields: unknown) => void warnings.push(fields);
   const claimed = await store.claim({ lane: world.key, leaseMs: TIMES.leaseMs });
   const deps = {
     store: {
@@ -65,7 +72,7 @@ beforeEach(async () => {
     confirmFailure: (endedAtMs: number) => confirmFailure(endedAtMs),
     confirmGivingUp: async (endedAtMs: number) => void confirmed.push(['giving up', endedAtMs]),
     idleTime: new IdleTime({ idleMs: () => 0, monotonicNow: () => 0 }),
-    logger: createLogger('test', 'silent'),
+    logger,
   } as unknown as LaneDrainDeps;
   lease = new LaneLease(deps, world.key, { fencing: claimed?.fencing ?? 0, atMs: 0 }, () =>
     onDue(),
@@ -116,10 +123,12 @@ describe('a lease', () => {
     expect(lease.mayStart(5_000)).toBe(false);
   });
 
-  test('that was lost is over at once', async () => {
+  test('that was lost is over at once, which is logged with the number of its lost attempts', async () => {
     keep = async () => undefined;
+    lease.add(attempt());
     expect(await lease.keep(PROGRESS)).toBeUndefined();
     expect([lease.isFenced, lease.isOver(0), lease.mayStart(0)]).toEqual([true, true, false]);
+    expect(warnings).toEqual([{ ...lane, attempts: 1 }]);
   });
 
   test('that is closed asks for no storing of its attempts', () => {
@@ -137,12 +146,14 @@ describe('a lease', () => {
 });
 
 describe('progress that cannot be stored', () => {
-  test('is tried four times a second while the lease lasts, and no request starts meanwhile', async () => {
+  test('is tried four times a second while the lease lasts, is logged, and no request starts meanwhile', async () => {
     const couldStart: boolean[] = [];
     whileItPauses = () => void couldStart.push(lease.mayStart(nowMs));
     nowMs = 14_000;
-    keep = () => Promise.reject(new Error('Postgres is away'));
+    const error = new Error('Postgres is away');
+    keep = () => Promise.reject(error);
     await expect(lease.keep(PROGRESS)).rejects.toThrow('Postgres is away');
+    expect(warnings).toEqual([1, 2, 3].map(() => ({ error, ...lane })));
     expect(pauses).toEqual([250, 250, 250]);
     expect(couldStart).toEqual([false, false, false]);
   });
@@ -188,6 +199,13 @@ describe('the clock is confirmed before progress is stored', () => {
       ['failure', 1_005],
       ['giving up', 7_005],
     ]);
+  });
+
+  test('for a single delivery that is given up', async () => {
+    lease.add(attempt({ outcome: 'abandoned' }));
+    keep = async () => undefined;
+    await lease.keep(PROGRESS);
+    expect(confirmed).toEqual([['giving up', 1_800_000_000_003]]);
   });
 
   test('not for deliveries that arrived', async () => {
