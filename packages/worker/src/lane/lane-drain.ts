@@ -85,11 +85,9 @@ export class LaneDrain {
     this.#endpoint = new LaneEndpoint(deps, lane, claimed);
     const [run, lease, endpoint] = [this.#run, this.#lease, this.#endpoint];
     this.#attempts = new LaneAttempts({ deps, lane, run, endpoint, lease });
-    this.#pace = new PaceWait(deps, claimed, (error) => {
-      if (error !== undefined) this.#failure ??= { error };
-      this.#startWhatMayStart();
-      this.#wakeUp();
-    });
+    this.#pace = new PaceWait(deps, claimed, (error) =>
+      error === undefined ? this.#wakeUp() : this.#fail(error),
+    );
     const { accountId } = claimed;
     this.#requester = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#permitWait = new PermitWait({
@@ -133,8 +131,7 @@ export class LaneDrain {
   #adoptLogged(deliveries: readonly LoggedDelivery[]): void {
     const run = this.#run;
     const isNext = deliveries[0]?.sequence === run.loadedThrough + 1;
-    if (!isNext || this.#loading || run.nextProbeAtMs !== null) return;
-    if (!wantsPage(run) || run.span >= SPAN_MAX) return;
+    if (!isNext || this.#loading || !this.#hasRoom) return;
     this.#log.noteRead(deliveries, run.loadedThrough === run.snapshot().cursor);
     run.load(deliveries);
     this.#timeSlice.begin(this.#deps.monotonicNow());
@@ -192,12 +189,18 @@ export class LaneDrain {
     return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
   }
 
-  /** An error of `work` ends the drain, at its next turn. */
+  /** The first error ends the drain, at its next turn. */
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#wakeUp();
+  }
+
+  /** An error of `work` ends the drain. */
   #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
     return work
       .then(
         () => undefined,
-        (error: unknown) => void (this.#failure ??= { error }),
+        (error: unknown) => this.#fail(error),
       )
       .finally(() => {
         onEnd();
@@ -229,7 +232,11 @@ export class LaneDrain {
     if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
     if (run.nextProbeAtMs !== null)
       return run.isHeadUnknown && run.nextProbeAtMs <= this.#deps.now();
-    return wantsPage(run) && run.span < SPAN_MAX;
+    return this.#hasRoom;
+  }
+
+  get #hasRoom(): boolean {
+    return wantsPage(this.#run) && this.#run.span < SPAN_MAX;
   }
 
   #waitsForProbe(): boolean {
@@ -280,8 +287,7 @@ export class LaneDrain {
       .make(delivery, () => this.#goOn(permit))
       .catch((error: unknown) => {
         permit.release();
-        this.#failure ??= { error };
-        this.#wakeUp();
+        this.#fail(error);
       });
   }
 

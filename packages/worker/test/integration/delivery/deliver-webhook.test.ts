@@ -8,10 +8,12 @@ import type { HttpOutcome } from '../../../src/http/http-outcome.ts';
 import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { answer, startReceiver } from '../../support/receiver.ts';
 import {
+  allowEight,
   createGate,
   createLaneWorld,
   DAY_MS,
   eventIds,
+  holdAnswers,
   HOUR_MS,
   OK,
   POLICY,
@@ -149,6 +151,20 @@ describe('a healthy lane', () => {
       expect(Math.max(...depths)).toBe(depthMax);
     },
   );
+
+  test('begins in a busy process with as many requests as it has room for beside its other lanes', async () => {
+    const world = await createLaneWorld(database);
+    await allowEight(world);
+    await world.log(8);
+    const gate = holdAnswers(world, OK);
+    let nowMs = 0;
+    const busy = new IdleTime({ idleMs: () => 0, monotonicNow: () => (nowMs += 20) });
+    const delivering = world.deliver({ idleTime: busy, laneCount: () => 1 });
+    await until(() => world.sent.length > 0);
+    expect(world.sent).toHaveLength(4);
+    gate.open();
+    expect(await delivering).toEqual({ outcome: 'idle' });
+  });
 
   test('lets others pass one that is slow, but does not forget it', async () => {
     const world = await createLaneWorld(database);

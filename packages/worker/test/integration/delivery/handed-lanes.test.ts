@@ -111,6 +111,42 @@ test('deliveries that are handed over out of order are sent once each and in ord
   expect(world.sent).toEqual(eventIds(1, 3));
 });
 
+test('a delivery that is handed over while the log is read up to it is sent once', async () => {
+  const gate = holdAnswers(world, OK);
+  const inProgress = new LanesInProgress();
+  const store = storeOf(world);
+  const mayLoad = createGate();
+  let isLoading = false;
+  const load: LaneStore['load'] = async (request) => {
+    isLoading = true;
+    await mayLoad.opened;
+    return store.load(request);
+  };
+  const lane = await logAndTake([1]);
+  const delivering = world.deliver({ inProgress, store: { ...store, load } }, takenOf(lane));
+  await until(() => world.sent.length === 1);
+  const [second, third] = [await logAndTake([1]), await logAndTake([1])];
+  expect(inProgress.tell(third)).toBe(true);
+  await until(() => isLoading);
+  expect(inProgress.tell(second)).toBe(true);
+  mayLoad.open();
+  gate.open();
+  const outcome = await delivering;
+  if (outcome.outcome === 'more') await world.deliverAll({ inProgress });
+  expect(world.sent).toEqual(eventIds(1, 3));
+});
+
+test('the time slice of a lane that is handed over begins with its deliveries', async () => {
+  const lane = await logAndTake([null, null]);
+  world.behave = async () => {
+    world.monotonicAheadMs += 1_000;
+    return OK;
+  };
+  const leases = { timeoutMs: 4_000, leaseMs: LEASE_MS, timeSliceMs: 1_000 };
+  expect(await world.deliver({ leases }, takenOf(lane))).toEqual({ outcome: 'more' });
+  expect(world.sent).toEqual(['e1']);
+});
+
 test('a delivery that fails is the head, and the deliveries handed over behind it wait', async () => {
   world.behave = () => status(500);
   const lane = await logAndTake([1, 1, 2]);

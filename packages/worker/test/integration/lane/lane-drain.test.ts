@@ -4,16 +4,16 @@ import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { LanesInProgress } from '../../../src/delivery/lanes-in-progress.ts';
-import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import {
+  allowEight,
   createFailingLane,
   createGate,
   createLaneWorld,
-  endLeases,
   eventIds,
   holdAnswers,
+  holdEach,
   LEASE_MS,
   OK,
   status,
@@ -47,12 +47,6 @@ function watchReads({ sent }: LaneWorld, store = storeOf(world)) {
   return { reads, store: { ...store, load } };
 }
 
-/** As if it had been growing for a while. */
-const allowEight = () =>
-  sql`update lanes set send_window = 8 where environment_id = ${world.environmentId}`.execute(
-    database,
-  );
-
 /** Logs a delivery, and hands the drain that runs here its text. */
 const logOne = async () => {
   const taking = { leaseMs: LEASE_MS, holderProcessId: 0, nowMs: world.nowMs, countMax: 1 };
@@ -75,19 +69,21 @@ async function drainHanded(answer = OK) {
 }
 
 test('deliveries run 1,024 ahead of one that hangs, and the others follow once it has ended', async () => {
-  await allowEight();
-  await world.log(1_100);
-  const gate = createGate();
-  world.behave = async (_, eventId) => {
-    if (eventId === 'e1') await gate.opened;
-    return OK;
-  };
+  await allowEight(world);
+  await world.log(1_024);
+  const answer = holdEach(world, ['e1']);
   const { reads, store } = watchReads(world);
-  const delivering = world.deliver({ store });
+  const inProgress = new LanesInProgress();
+  const delivering = world.deliver({ inProgress, store });
   await until(async () => ((await world.lane())?.attemptedThrough ?? 0) >= 1_024);
+  // Also if they are handed over, or logged later.
+  expect(inProgress.tell(await logOne())).toBe(true);
+  for (const lane of await world.log(75)) expect(inProgress.tell(lane)).toBe(true);
+  await nextTurn();
+  await nextTurn();
   expect(world.sent).toEqual(eventIds(1, 1_024));
   expect(reads.every(({ after, limit }) => after + limit <= 1_024)).toBe(true);
-  gate.open();
+  answer('e1');
   expect(await delivering).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(1, 1_100));
 });
@@ -139,13 +135,9 @@ test('a lane whose head is probed has read its head only', async () => {
 });
 
 test('progress is stored by one statement at a time, and each result arrives', async () => {
-  await allowEight();
+  await allowEight(world);
   await world.log(2);
-  const answers = new Map(eventIds(1, 2).map((eventId) => [eventId, createGate()]));
-  world.behave = async (_, eventId) => {
-    await answers.get(eventId)?.opened;
-    return status(500);
-  };
+  const answer = holdEach(world, eventIds(1, 2), status(500));
   const store = storeOf(world);
   const mayStore = createGate();
   let [underWay, most] = [0, 0];
@@ -158,9 +150,9 @@ test('progress is stored by one statement at a time, and each result arrives', a
   };
   const delivering = world.deliver({ store: { ...store, keep } });
   await until(() => world.sent.length === 2);
-  answers.get('e1')?.open();
+  answer('e1');
   await until(() => underWay === 1);
-  answers.get('e2')?.open();
+  answer('e2');
   await nextTurn();
   await nextTurn();
   mayStore.open();
@@ -170,18 +162,6 @@ test('progress is stored by one statement at a time, and each result arrives', a
   expect(await world.attempts(2)).toHaveLength(1);
 });
 
-test('a request without any outcome ends the drain with its error, and the delivery is sent again', async () => {
-  await world.log(2);
-  world.behave = () => {
-    throw new Error('broken');
-  };
-  await expect(world.deliver()).rejects.toThrow('broken');
-  world.behave = () => OK;
-  await endLeases(world);
-  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-  expect(world.sent).toEqual(['e1', 'e1', 'e2']);
-});
-
 test('a request waits for its rate beside one that hangs, and starts when its time has come', async () => {
   world = await createLaneWorld(database, { rateLimitPerSecond: 2 });
   // A success, so that the concurrency limit is two.
@@ -189,11 +169,7 @@ test('a request waits for its rate beside one that hangs, and starts when its ti
   await world.deliverAll();
   world.nowMs += 1_000;
   await world.log(2);
-  const gate = createGate();
-  world.behave = async (_, eventId) => {
-    if (eventId === 'e2') await gate.opened;
-    return OK;
-  };
+  const answer = holdEach(world, ['e2']);
   const itsTime = createGate();
   const pausesMs: number[] = [];
   const delivering = world.deliver({
@@ -207,30 +183,45 @@ test('a request waits for its rate beside one that hangs, and starts when its ti
   world.nowMs += pausesMs[0]!;
   itsTime.open();
   await until(() => world.sent.length === 3);
-  gate.open();
+  answer('e2');
   expect(await delivering).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(1, 3));
 });
 
-test('each request has a permit of its own, and a drain gives all of them back', async () => {
-  const permits = new FairPermits({
-    permitsMax: 2,
-    slowMax: 0,
-    slowAfterMs: 50,
-    monotonicNow: () => 0,
-    idleTimeMs: () => 0,
+test('a drain that has ended leaves no timer', async () => {
+  const running = new Set<unknown>();
+  const { setTimeout: start, clearTimeout: end } = globalThis;
+  const started = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((
+    run: () => void,
+    durationMs: number,
+  ) => {
+    const timer = start(() => {
+      running.delete(timer);
+      run();
+    }, durationMs);
+    // A longer one may be of a connection to the database.
+    if (durationMs < 1_000) running.add(timer);
+    return timer;
+  }) as typeof setTimeout);
+  const ended = vi.spyOn(globalThis, 'clearTimeout').mockImplementation((timer) => {
+    running.delete(timer);
+    end(timer);
   });
-  const deps = { permits: { deliveries: permits, probes: permits } };
-  const others = [1, 2].map((lane) => permits.tryAcquire({ accountId: 0, lane: `${lane}` }));
-  await world.log(3);
-  const delivering = world.deliver(deps);
-  await until(() => permits.waitingCount === 1 || world.sent.length > 0);
-  expect(world.sent).toEqual([]);
-  for (const other of others) other?.release();
-  expect(await delivering).toEqual({ outcome: 'idle' });
-  expect(permits.heldCount).toBe(0);
-  await world.log(3);
-  expect(await world.deliver(deps)).toEqual({ outcome: 'idle' });
-  expect(permits.heldCount).toBe(0);
-  expect(world.sent).toEqual(eventIds(1, 6));
+  onTestFinished(() => {
+    started.mockRestore();
+    ended.mockRestore();
+  });
+  await world.log(1);
+  expect(await world.deliver()).toEqual({ outcome: 'idle' });
+  expect(running.size).toBe(0);
+  expect(started).toHaveBeenCalled();
+});
+
+test('a lane without a request in flight does not wait for its rate, but is given back', async () => {
+  world = await createLaneWorld(database, { rateLimitPerSecond: 1 });
+  await world.log(2);
+  let pauseCount = 0;
+  const pause = async (): Promise<void> => void pauseCount++;
+  expect(await world.deliver({ pause })).toMatchObject({ outcome: 'waiting' });
+  expect([world.sent, pauseCount]).toEqual([['e1'], 0]);
 });

@@ -22,6 +22,7 @@ import { sql } from 'kysely';
 import {
   deliverLane,
   type DeliverLaneDeps,
+  type LaneDelivery,
   type LaneOutcome,
 } from '../../../src/delivery/deliver-webhook.ts';
 import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
@@ -90,6 +91,8 @@ export interface LaneWorld extends LaneKey {
   log(count: number): Promise<LoggedLane[]>;
   /** Logs an event about each of these people, named as `log` does. For null it is about no person. */
   logAbout(people: readonly (number | null)[], taking?: LaneTaking): Promise<LoggedLane[]>;
+  /** Begins to deliver; `deliver` waits for the end. */
+  begin(changes?: Partial<DeliverLaneDeps>, taken?: TakenLane): LaneDelivery;
   deliver(changes?: Partial<DeliverLaneDeps>, taken?: TakenLane): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
@@ -157,8 +160,8 @@ export async function createLaneWorld(
         .execute((transaction) => appendDeliveries(transaction, events, taking));
     },
 
-    deliver: (changes = {}, taken) =>
-      deliverLane({ ...depsOf(world), ...changes }, key, taken).ended,
+    begin: (changes = {}, taken) => deliverLane({ ...depsOf(world), ...changes }, key, taken),
+    deliver: (changes, taken) => world.begin(changes, taken).ended,
 
     async deliverAll(changes) {
       for (;;) {
@@ -276,6 +279,27 @@ export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<t
     return answer;
   };
   return gate;
+}
+
+/** Each of these requests is held open until the returned function is called with its event, and answered so then. */
+export function holdEach(
+  world: LaneWorld,
+  held: readonly string[],
+  answer = OK,
+): (eventId: string) => void {
+  const gates = new Map(held.map((eventId) => [eventId, createGate()]));
+  world.behave = async (_, eventId) => {
+    await gates.get(eventId)?.opened;
+    return answer;
+  };
+  return (eventId) => gates.get(eventId)?.open();
+}
+
+/** As if its concurrency limit had grown for a while. */
+export async function allowEight({ database, environmentId }: LaneWorld): Promise<void> {
+  await sql`update lanes set send_window = 8 where environment_id = ${environmentId}`.execute(
+    database,
+  );
 }
 
 /** As if a lease had passed: the holders know it, and any worker may claim the lane and its replays. */
