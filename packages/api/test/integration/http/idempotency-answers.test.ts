@@ -108,6 +108,15 @@ describe('I38: an answer', () => {
     expect(headers).not.toHaveProperty('x-own');
   });
 
+  test('without a body or place is sent again without these', async () => {
+    answer = (reply) => reply.code(201).send();
+    await call('a');
+    const again = await call('a');
+    expect([again.statusCode, again.body]).toEqual([201, '']);
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    for (const name of ['location', 'retry-after']) expect(again.headers).not.toHaveProperty(name);
+  });
+
   test('of another call that was kept meanwhile is sent in place of the own one', async () => {
     const first = { status: 201, headers: { location: '/first' }, body: 'the first é' };
     answer = async (reply, n) => {
@@ -222,12 +231,13 @@ test('the answers to a key in use and to another body are described for each POS
   expect(responses.get('POST /shown')).toMatchObject({ 409: { description: 'of its own' } });
 });
 
-test('a body that a route does not take is no part of the call', async () => {
+test('a body or query that a route does not take is no part of the call', async () => {
   answer = (reply, n) => reply.send({ n });
-  const send = (payload: object) =>
-    app.inject({ method: 'POST', url: '/things', headers: { 'idempotency-key': 'a' }, payload });
+  const send = (payload: object, url = '/things') =>
+    app.inject({ method: 'POST', url, headers: { 'idempotency-key': 'a' }, payload });
   expect((await send({ a: 1 })).json()).toEqual({ n: 1 });
   expect((await send({ a: 2 })).json()).toEqual({ n: 1 });
+  expect((await send({ a: 2 }, '/things?limit=1')).json()).toEqual({ n: 1 });
 });
 
 // Records of an older version are found for seven days.
