@@ -127,6 +127,36 @@ test('I10: a debit is refunded only up to its amount, even if the database sorts
   await expectLedgerToAgree();
 });
 
+test('I10: a refund counts for its own debit only, and a part of it goes to the grant last taken', async () => {
+  await grant({ amount: 6, key: 'a', pool: 'goodwill' });
+  await grant({ amount: 3, key: 'b' });
+  // All of the same grants, with keys on both sides of each other and one beneath another.
+  await debit(2, 'preview:0');
+  await debit(1, 'preview:2');
+  await debit(5, 'preview:1');
+  await debit(1, 'preview:1:refund:x');
+  for (const [amount, key] of [
+    [2, 'preview:0'],
+    [1, 'preview:2'],
+  ] as const)
+    expect(await refund(amount, key, `${key}:refund:1`)).toEqual({ outcome: 'refunded' });
+  expect(await refund(6, 'preview:1', 'preview:1:refund:1')).toEqual({
+    outcome: 'too-much',
+    left: 5,
+  });
+  const live = async () => (await grants()).map((each) => each.available);
+  expect(await live()).toEqual([3, 0]);
+  expect(await refund(1, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
+  expect(await live()).toEqual([3, 1]);
+  expect(await refund(5, 'preview:1', 'preview:1:refund:2')).toEqual({
+    outcome: 'too-much',
+    left: 4,
+  });
+  expect(await refund(4, 'preview:1', 'preview:1:refund:2')).toEqual({ outcome: 'refunded' });
+  expect(await live()).toEqual([6, 2]);
+  await expectLedgerToAgree();
+});
+
 test('I9: expired credits are recorded once, and purchased credits do not expire', async () => {
   await grant({ amount: 5, key: 'month', pool: 'monthly_allowance', expiresAtMs: NOW_MS });
   await grant({ amount: 7, key: 'bought' });
@@ -142,6 +172,29 @@ test('I9: expired credits are recorded once, and purchased credits do not expire
     select reason from credit_transactions where reason = 'expiry'`.execute(database);
   expect(rows).toHaveLength(1);
   await expectLedgerToAgree();
+});
+
+test('I9: credits that end later are another expiry', async () => {
+  await grant({ amount: 1, key: 'a', expiresAtMs: NOW_MS });
+  await grant({ amount: 2, key: 'b', expiresAtMs: NOW_MS + 1_000 });
+  const expire = (nowMs: number) =>
+    database
+      .transaction()
+      .execute((transaction) => expireAccountCredits(transaction, account, nowMs));
+  expect([await expire(NOW_MS), await expire(NOW_MS + 999)]).toEqual([1, 0]);
+  expect(await expire(NOW_MS + 1_000)).toBe(2);
+  const { rows } = await sql<{ key: string; amount: string }>`
+    select transaction_key as key, amount from credit_entries
+     where to_place = 'expired' order by entry_id`.execute(database);
+  expect(rows).toMatchObject([{ amount: '1' }, { amount: '2' }]);
+  expect(rows[0]!.key).not.toBe(rows[1]!.key);
+  await expectLedgerToAgree();
+});
+
+test('an amount of 0 only notes the fact, which then grants no credit', async () => {
+  expect(await grant({ amount: 0, key: 'allowance:2026-03:a' })).toBe(false);
+  expect(await grant({ amount: 5, key: 'allowance:2026-03:a' })).toBe(false);
+  expect(await listBalances(database, account.accountId, ['llm'])).toEqual(new Map([['llm', []]]));
 });
 
 test('the ledger shows the available credits of all grants after each move', async () => {

@@ -7,6 +7,7 @@ import {
   giveAllowance,
   grantCredits,
 } from '@sluice/database/credits/credits';
+import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
@@ -15,6 +16,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 const NOW_MS = Date.parse('2026-03-10T00:00:00Z');
 const MONTH_END_MS = Date.parse('2026-04-01T00:00:00Z');
 const MONTH_BEFORE_END_MS = Date.parse('2026-03-01T00:00:00Z');
+const MONTH_AFTER_END_MS = Date.parse('2026-05-01T00:00:00Z');
 let database: Database;
 let account: { readonly accountId: number; readonly kind: 'llm' };
 
@@ -66,7 +68,7 @@ test('a month is granted once, also by several at the same time, and a greater p
   expect((await available()).reduce((all, each) => all + each, 0)).toBe(40);
 });
 
-test('the allowance of the month before and other pools do not lessen it', async () => {
+test('the allowance of the month before or after and other pools do not lessen it', async () => {
   await within((transaction) =>
     grantCredits(
       transaction,
@@ -76,8 +78,10 @@ test('the allowance of the month before and other pools do not lessen it', async
     ),
   );
   await give(10, 'before', MONTH_BEFORE_END_MS);
+  // By a process whose clock is ahead.
+  await give(10, 'after', MONTH_AFTER_END_MS);
   await give(10, 'month');
-  expect(await available()).toEqual([7, 10, 10]);
+  expect(await available()).toEqual([7, 10, 10, 10]);
 });
 
 test('the allowance of another account or kind neither lessens it nor is taken back with it', async () => {
@@ -130,6 +134,7 @@ test('a smaller plan takes back all beyond it, and spent credits count', async (
 
 test('a change of plan takes back once, and no credits of another month or pool', async () => {
   await give(10, 'before', MONTH_BEFORE_END_MS);
+  await give(10, 'after', MONTH_AFTER_END_MS);
   await within((transaction) =>
     grantCredits(
       transaction,
@@ -140,11 +145,19 @@ test('a change of plan takes back once, and no credits of another month or pool'
   );
   await give(30, 'month');
   await cap(20, 'run-1');
-  expect(await available()).toEqual([5, 10, 20]);
+  expect(await available()).toEqual([5, 10, 10, 20]);
   await cap(8, 'run-1');
-  expect(await available()).toEqual([5, 10, 20]);
+  expect(await available()).toEqual([5, 10, 10, 20]);
   await cap(8, 'run-2');
-  expect(await available()).toEqual([5, 8, 10]);
+  expect(await available()).toEqual([5, 8, 10, 10]);
+});
+
+test('a change to a plan with the same allowance keeps the ledger as it is', async () => {
+  await give(30, 'month');
+  await cap(30, 'run-1');
+  const { rows } = await sql<{ key: string }>`
+    select transaction_key as key from credit_transactions`.execute(database);
+  expect(rows).toEqual([{ key: 'month' }]);
 });
 
 test('a plan that is bought again brings back the part that was taken back', async () => {
@@ -155,4 +168,35 @@ test('a plan that is bought again brings back the part that was taken back', asy
   await give(30, 'plan:a', MONTH_END_MS, 'run-2');
   await give(30, 'plan:a', MONTH_END_MS, 'run-2');
   expect(await available()).toEqual([10, 20]);
+});
+
+test('a plan’s first purchase in the month uses up its allowance, so that a renewal brings no more of it', async () => {
+  await give(30, 'plan:a', MONTH_END_MS, 'run-1');
+  await cap(10, 'run-2');
+  await give(30, 'plan:a');
+  expect(await available()).toEqual([10]);
+});
+
+test('a debit grants the month’s allowance first, once a month, and spends it before bought credits', async () => {
+  await within((transaction) =>
+    grantCredits(
+      transaction,
+      account,
+      { pool: 'purchased', amount: 5, expiresAtMs: null, key: 'bought' },
+      NOW_MS,
+    ),
+  );
+  const allowance = { included: 10, endsAtMs: MONTH_END_MS, key: 'month' };
+  const debit = (key: string) =>
+    within((transaction) =>
+      debitCredits(transaction, account, { amount: 4, key, hasAllowance: true, allowance }, NOW_MS),
+    );
+  expect(await debit('debit:1')).toEqual({ outcome: 'debited' });
+  expect(await available()).toEqual([5, 6]);
+  // The sum of the month is not read again.
+  const sent = await statementsSentBy(async () =>
+    expect(await debit('debit:2')).toEqual({ outcome: 'debited' }),
+  );
+  expect(sent.filter(({ text }) => text.includes('sum('))).toEqual([]);
+  expect(await available()).toEqual([2, 5]);
 });
