@@ -198,5 +198,6 @@ test('a debit grants the month’s allowance first, once a month, and spends it 
     expect(await debit('debit:2')).toEqual({ outcome: 'debited' }),
   );
   expect(sent.filter(({ text }) => text.includes('sum('))).toEqual([]);
+  expect(await debit('debit:2')).toEqual({ outcome: 'repeated' });
   expect(await available()).toEqual([2, 5]);
 });

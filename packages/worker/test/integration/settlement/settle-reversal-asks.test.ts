@@ -1,11 +1,15 @@
 /** Answers of the payment provider about money that went back. */
 import type { PaymentProvider } from '@sluice/billing-vendor/port/payment-provider';
-import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import {
+  failRefund,
+  refundCharge,
+} from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import {
   findPurchaseWorkflow,
   sendPurchaseToReview,
   type PurchaseWorkflow,
 } from '@sluice/database/billing/purchase-workflows';
+import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in-review';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
@@ -152,6 +156,25 @@ test('a refund that another worker has read later and written earlier needs no p
   expect(await reversalOf(workflow)).toMatchObject({ amount: { amount: 2_000 }, isWhole: true });
 });
 
+test('a refund of which the second look has no answer is looked at again', async () => {
+  const { workflow, chargeId } = await boughtPack();
+  refund(chargeId);
+  expect(await settle(chargeId)).toBe(true);
+  // Less than before: the payment provider is asked twice.
+  const { state } = world.simulator;
+  for (const { id } of state.list('refund')) failRefund(state, id);
+  let askedCount = 0;
+  const provider: PaymentProvider = {
+    ...world.provider,
+    readPayment: (about, id) =>
+      askedCount++ === 0 ? world.provider.readPayment(about, id) : Promise.resolve(UNKNOWN),
+  };
+  expect(await settle(chargeId, provider)).toBe(false);
+  expect((await look(workflow)).reviewReason).toBeNull();
+  expect(await settle(chargeId)).toBe(true);
+  expect((await look(workflow)).reviewReason).toMatch(/^of its price 2000 had gone back/);
+});
+
 test('the refund of a purchase that had failed, and was paid afterwards, leaves it as it is', async () => {
   const accountId = await world.addAccount(null, 'card');
   const workflow = await world.buyPack(accountId, 'card');
@@ -160,11 +183,14 @@ test('the refund of a purchase that had failed, and was paid afterwards, leaves 
   await failPurchaseInReview(world.database, workflow.runId, world.deps.now());
   await world.confirm(workflow);
   await world.tellEvents();
-  const before = await look(workflow);
-  expect(before).toMatchObject({
+  expect(await look(workflow)).toMatchObject({
     status: 'failed',
     reviewReason: expect.stringMatching(/^paid after the run ended as failed/),
   });
+  const origin = { actor: { type: 'system' } } as const;
+  await releasePurchaseFromReview(world.database, workflow.runId, origin, world.deps.now());
+  const before = await look(workflow);
+  expect(before.reviewReason).toBeNull();
   refund(chargeIdOf(workflow));
   await world.tellEvents();
   expect(await look(workflow)).toEqual(before);
@@ -187,6 +213,17 @@ test('a plan that is refunded in the moment in which its period ends keeps the a
   expect(settled).toBe(true);
   expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
   expect(await world.balance(workflow.accountId)).toBe(200);
+});
+
+test('the refund of an invoice that names another account leaves the purchase of its customer as it is', async () => {
+  const { workflow, chargeId } = await boughtPack();
+  const { state } = world.simulator;
+  const invoice = state.get('invoice', workflow.invoiceId!)!;
+  const metadata = { ...(invoice['metadata'] as object), account_id: '999999' };
+  state.save('invoice', { ...invoice, metadata });
+  refund(chargeId);
+  expect(await settle(chargeId)).toBe(true);
+  expect(await look(workflow)).toEqual(workflow);
 });
 
 /** The charge was for a paid copy of this invoice. */

@@ -73,6 +73,60 @@ test('a plan refunded after it was renewed keeps the allowance, which the renewa
   expect(await world.balance(accountId)).toBe(200);
 });
 
+test('a plan of which no paid period is known keeps the allowance when it is refunded', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await sql`update runs set result = result - 'subscription' where run_id = ${workflow.runId}`.execute(
+    world.database,
+  );
+  refund(workflow);
+  await world.tellEvents();
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('a plan that includes two kinds of credits loses the rest of both', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
+  await sql`
+    update runs set content = jsonb_set(content, '{plan,included,builder}', '0')
+     where run_id = ${workflow.runId}`.execute(world.database);
+  refund(workflow);
+  await world.tellEvents();
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 10_200 });
+  expect(await world.balance(accountId)).toBe(0);
+});
+
+test('add-ons that are refunded take no credits', async () => {
+  const accountId = await world.addAccount('pm_card_visa', 'card');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  const workflow = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  refund(workflow);
+  await world.tellEvents();
+  expect(await reversalOf(workflow)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+  expect(await world.balance(accountId)).toBe(200);
+});
+
+test('a plan whose payment was given up, and came and went back unnoticed, has both and no allowance', async () => {
+  const accountId = await world.addAccount('pm_usBankAccount_success');
+  const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));
+  const { state } = world.simulator;
+  const invoice = state.get('invoice', workflow.result!.invoiceId!)!;
+  state.save('invoice', { ...invoice, status: 'uncollectible' });
+  await lookAtDuePayments(world.deps);
+  expect((await look(workflow)).result).toMatchObject({ givenUp: { amount: 100_000 } });
+  state.save('invoice', invoice);
+  world.bankDecides();
+  refund(workflow);
+  await world.tellEvents((events) => events.filter(({ type }) => type === 'charge.refunded'));
+  expect((await look(workflow)).result).toMatchObject({
+    charged: { amount: 100_000 },
+    receiptId: workflow.runId,
+    reversal: { isWhole: true },
+  });
+  expect(await world.balance(accountId)).toBe(0);
+});
+
 test('a plan refunded in a new month, before the allowance of that month came, brings no allowance', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const workflow = await world.finish(await world.checkout(accountId, 'premium_month'));

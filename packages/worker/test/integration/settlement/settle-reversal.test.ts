@@ -99,11 +99,20 @@ describe('a purchase of credits', () => {
     refund(workflow, 1_500);
     await world.tellEvents();
     expect(await world.balance(workflow.accountId)).toBe(0);
-    expect(await reversalOf(workflow)).toMatchObject({
-      amount: { amount: 2_000 },
-      isWhole: true,
-      creditsTaken: 100,
+    const usd = (amount: number) => ({ amount, currency: 'usd' });
+    const { result } = await look(workflow);
+    const whole = { cause: 'refund', amount: usd(2_000), isWhole: true, creditsTaken: 100 };
+    expect(result).toMatchObject({ ...workflow.result, reversal: whole });
+    const { rows } = await sql<{ changes: unknown }>`
+      select actor_type as actor, object_id as "objectId", run_id as "runId", changes from audit_logs
+       where object_type = 'purchase' order by audit_log_id`.execute(world.database);
+    const { runId } = workflow;
+    const refunded = (from: unknown, to: unknown) => ({
+      ...{ actor: 'system', objectId: runId, runId },
+      changes: [{ attribute: 'refunded', from, to }],
     });
+    // The first one is its ending.
+    expect(rows.slice(1)).toMatchObject([refunded(null, usd(500)), refunded(usd(500), usd(2_000))]);
   });
 
   test.each([
