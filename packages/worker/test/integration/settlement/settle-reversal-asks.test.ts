@@ -11,6 +11,7 @@ import {
 } from '@sluice/database/billing/purchase-workflows';
 import { releasePurchaseFromReview } from '@sluice/database/billing/purchases-in-review';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { failPurchaseInReview } from '../../../src/settlement/end-purchase-workflow.ts';
@@ -156,7 +157,7 @@ test('a refund that another worker has read later and written earlier needs no p
   expect(await reversalOf(workflow)).toMatchObject({ amount: { amount: 2_000 }, isWhole: true });
 });
 
-test('a refund of which the second look has no answer is looked at again', async () => {
+test('a refund that failed is reported to a person once its second look has an answer', async () => {
   const { workflow, chargeId } = await boughtPack();
   refund(chargeId);
   expect(await settle(chargeId)).toBe(true);
@@ -171,8 +172,12 @@ test('a refund of which the second look has no answer is looked at again', async
   };
   expect(await settle(chargeId, provider)).toBe(false);
   expect((await look(workflow)).reviewReason).toBeNull();
-  expect(await settle(chargeId)).toBe(true);
+  const logged: unknown[] = [];
+  const logger = createLogger('test', 'silent');
+  logger.error = (fields: unknown) => logged.push(fields);
+  expect(await settleReversal({ ...world.deps, logger }, 'charge', chargeId)).toBe(true);
   expect((await look(workflow)).reviewReason).toMatch(/^of its price 2000 had gone back/);
+  expect(logged).toEqual([{ runId: workflow.runId }]);
 });
 
 test('the refund of a purchase that had failed, and was paid afterwards, leaves it as it is', async () => {

@@ -130,6 +130,7 @@ describe('a purchase of credits', () => {
     expect(await world.balance(workflow.accountId)).toBe(left);
     if (reversal) expect(await reversalOf(workflow)).toMatchObject(reversal);
     else expect(await reversalOf(workflow)).toBeUndefined();
+    expect((await look(workflow)).reviewReason).toBeNull();
   });
 
   test('refunded before anybody looked at its payment is granted and taken back', async () => {
