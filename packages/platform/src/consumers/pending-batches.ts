@@ -70,6 +70,11 @@ export class PendingBatches {
     this.#index.forget(batches);
   }
 
+  /** As {@link PendingIndex.leaveOut}. */
+  leaveOut(batches: readonly PendingBatch[]): void {
+    this.#index.leaveOut(batches);
+  }
+
   /** As {@link PendingIndex.watchForgotten}. */
   watchForgotten(): ForgottenBatches {
     return this.#index.watchForgotten();
@@ -125,6 +130,7 @@ export type PendingView = Pick<
   | 'hasEarlierOrdered'
   | 'earlier'
   | 'isPending'
+  | 'leaveOut'
   | 'forget'
   | 'watchForgotten'
   | 'changed'

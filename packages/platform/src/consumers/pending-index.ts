@@ -40,6 +40,8 @@ export class PendingIndex {
   readonly #byKey = new Map<number, PendingBatch | PendingBatch[]>();
   /** Those whose keys are not in `#byKey` yet. */
   readonly #unindexed = new Set<PendingBatch>();
+  /** Logged, and in no queue until they are logged again. */
+  readonly #leftOut = new Set<PendingBatch>();
   #lastLogId: string | undefined;
   /** The flush of which there may be more parts behind the last entry that was read. */
   #cutFlushId: string | undefined;
@@ -88,7 +90,8 @@ export class PendingIndex {
   naming(keys: Iterable<number>, placeMax: number): Set<PendingBatch> {
     const found = new Set<PendingBatch>();
     for (const key of keys)
-      for (const batch of this.#named(key)) if (batch.place <= placeMax) found.add(batch);
+      for (const batch of this.#named(key))
+        if (batch.place <= placeMax && !this.#leftOut.has(batch)) found.add(batch);
     return found;
   }
 
@@ -119,6 +122,7 @@ export class PendingIndex {
     }
     const consider = (other: PendingBatch): void => {
       const { place, flushId } = other;
+      if (this.#leftOut.has(other)) return;
       if (place < lastPlace || (flushId !== undefined && flushIds.has(flushId))) found.add(other);
     };
     this.#indexKeys();
@@ -145,6 +149,14 @@ export class PendingIndex {
   /** False once it is known to be applied. */
   isPending(batch: PendingBatch): boolean {
     return this.#batches.get(batch.id) === batch;
+  }
+
+  /**
+   * No batch waits for these until they are logged again: they are in no queue. They keep their places. An intake that adds
+   * them late adds them and the ones behind them once more, and the first places of those may stand.
+   */
+  leaveOut(batches: readonly PendingBatch[]): void {
+    for (const batch of batches) if (this.isPending(batch)) this.#leftOut.add(batch);
   }
 
   /** Forgets here batches that another process applied. That process removes them from the broker's log. */
@@ -236,6 +248,7 @@ export class PendingIndex {
     const known = this.#batches.get(entry.id);
     if (known) {
       known.otherLogIds.push(entry.logId);
+      this.#leftOut.delete(known);
       return;
     }
     const batch: PendingBatch = {
@@ -275,6 +288,7 @@ export class PendingIndex {
   #forget(batch: PendingBatch): void {
     this.#batches.delete(batch.id);
     this.#ordered.delete(batch);
+    this.#leftOut.delete(batch);
     if (!this.#unindexed.delete(batch)) this.#removeKeysOf(batch);
     for (const list of this.#forgottenLists) list.push(batch);
     for (const end of this.#waiters) end();

@@ -11,7 +11,8 @@ import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import type { ProcessCommitBatchDeps } from './apply-in-transaction.ts';
 import { waitUntilApplied } from './applied-watch.ts';
-import { earlierByKeys, readEarlier, type PlacedCommitBatch } from './earlier-batches.ts';
+import { earlierByKeys } from './earlier-batches.ts';
+import { readEarlier, type PlacedCommitBatch } from './earlier-runs.ts';
 
 /** Longer than a worker needs for the batches before this one in its shard, while no queue is long. */
 const WAIT_MS_MAX = 3_000;

@@ -28,7 +28,7 @@ import {
   type ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
 import { applyBatches, findLogged, type ProcessOutcome } from './batch-transaction.ts';
-import { nextRun, type PlacedCommitBatch, type Run } from './earlier-batches.ts';
+import { nextRun, type PlacedCommitBatch, type Run } from './earlier-runs.ts';
 import { EarlierFirst, expectNothingByKeys, isTakingOver, makeWay, startOf } from './make-way.ts';
 
 export type {

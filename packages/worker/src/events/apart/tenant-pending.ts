@@ -56,6 +56,7 @@ export class TenantPending {
         return new Set(left);
       },
       isPending,
+      leaveOut: forget,
       forget,
       watchForgotten: () => {
         const ofWholes = pending.watchForgotten();

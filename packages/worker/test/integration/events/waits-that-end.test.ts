@@ -143,6 +143,49 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     ]);
   });
 
+  test('a batch that is queued after it was waited for keeps its place before the next one of its shard', async () => {
+    const [first, event, second] = (await addAboutOne(
+      [identify('id:s', { step: 1 })],
+      [track('email:s@x.y', 'between')],
+      [identify('id:s', { step: 2 })],
+    )) as [CommitBatch, CommitBatch, CommitBatch];
+    // The master of their shard is replaced: it has got neither, and the intake has no answer.
+    await world.takeFromQueues([first, second]);
+    const pending = world.newPending();
+    await world.processToEnd(event, pending, { ...world.deps, waitMsMax: 0, unqueuedMsMax: 0 });
+    await world.addAgain([first, second]);
+    const [last] = (await world.add([
+      inEnvironment(environmentId, track('email:s@x.y', 'last')),
+    ])) as [CommitBatch];
+    await world.processToEnd(last, pending, { ...world.deps, waitMsMax: 0 });
+    const people = await world.rowsOf('people', environmentId, `id, attributes -> 'step' as step`);
+    expect(people.find(({ id }) => id === 's')).toMatchObject({ step: 2 });
+  });
+
+  test('a batch that is queued once a broker answers again is waited for, however long it hung', async () => {
+    const [first, merged] = (await addAboutOne(
+      [track('email:s@x.y', 'bought')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    await world.takeFromQueues([first]);
+    const pending = world.newPending();
+    const read = pending.readToApply.bind(pending);
+    const hangs = vi.spyOn(pending, 'readToApply').mockImplementationOnce(async (batches) => {
+      await vi.waitFor(() => expect(performance.now() - startedAtMs).toBeGreaterThan(1_000), 5_000);
+      return read(batches);
+    });
+    const startedAtMs = performance.now();
+    const processed = world.processToEnd(merged, pending, {
+      ...world.deps,
+      waitMsMax: 0,
+      unqueuedMsMax: 1_000,
+    });
+    await vi.waitFor(() => expect(hangs.mock.settledResults[0]?.type).toBe('fulfilled'), 5_000);
+    await world.addAgain([first]);
+    await processed;
+    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+  });
+
   test('a batch that was logged before, and is behind in the queue of the shard, is applied first', async () => {
     const [first, second] = (await addAboutOne(
       [identify('id:s', { step: 1 })],

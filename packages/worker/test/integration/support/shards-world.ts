@@ -37,6 +37,8 @@ export interface ShardsWorld extends CommitBatchWorld {
     pending: PendingBatches,
     by?: ProcessCommitBatchDeps,
   ): Promise<void>;
+  /** Adds batches once more, as an intake does that has got no answer. */
+  addAgain(batches: readonly CommitBatch[]): Promise<void>;
   /** Takes batches out of their queues; the log keeps them. */
   takeFromQueues(batches: readonly CommitBatch[]): Promise<void>;
   /** People and events, as texts. */
@@ -73,6 +75,10 @@ export async function createShardsWorld(broker: 'redis' | 'postgres'): Promise<S
     async processToEnd(batch, pending, by = world.deps) {
       while ((await processCommitBatch(by, batch, [], pending)).outcome === 'waiting');
     },
+    addAgain: (batches) =>
+      producer.addCommitBatches(
+        batches.map((envelope) => ({ shard: shardOfBatch(envelope), envelope })),
+      ),
     async takeFromQueues(batches) {
       for (const batch of batches)
         await side.waitingIn(shardQueueName(shardOfBatch(batch))).remove([batch.id]);
