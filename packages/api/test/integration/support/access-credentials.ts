@@ -201,6 +201,9 @@ export async function listCredentials(api: ApiUnderTest): Promise<readonly Crede
   const unsigned = Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url');
   await lend('of an admin', 'sa_live_admin', ADMIN);
   await lend('of a meter', 'sa_live_meter', METER);
+  await lend('of a version that signed without a tag', 'sa_live_meter', METER, {
+    claims: { secretTag: undefined },
+  });
   await lend('without its scopes', 'sa_live_meter', MEMBER, { claims: { scopes: [] } });
   await lend(
     'narrowed to reading',
