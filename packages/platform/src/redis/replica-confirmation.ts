@@ -137,7 +137,7 @@ export class ReplicaConfirmation {
   async #isAgreed(master: Redis): Promise<boolean> {
     if (!this.#sentinels) return true;
     const [{ masterRunId }, runId] = await Promise.all([this.#sentinels.recent(), runIdOf(master)]);
-    return runId !== undefined && masterRunId === runId;
+    return masterRunId === runId;
   }
 }
 

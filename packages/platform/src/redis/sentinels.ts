@@ -10,8 +10,8 @@ import { Redis } from 'ioredis';
 export interface SentinelView {
   /** Listed replicas, up or down: each of them may become master. */
   readonly replicaCount: number;
-  /** `run_id` of the master that a majority of all Sentinels sees up. Undefined without one, and while a failover runs. */
-  readonly masterRunId: string | undefined;
+  /** `run_id` of the master that a majority of all Sentinels sees up. Null without one, and while a failover runs. */
+  readonly masterRunId: string | null;
 }
 
 /** Of one Sentinel. */
@@ -120,7 +120,7 @@ function viewOf(answers: readonly SentinelAnswer[]): SentinelView {
   const [agreed] = [...counts].find(([, count]) => count > sentinelCount / 2) ?? [];
   return {
     replicaCount: Math.max(...answers.map(({ replicaCount }) => replicaCount)),
-    masterRunId: isFailover ? undefined : agreed,
+    masterRunId: isFailover ? null : (agreed ?? null),
   };
 }
 
