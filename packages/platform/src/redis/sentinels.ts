@@ -80,7 +80,7 @@ export class SentinelViews {
  * @param redis - a client that follows the master that Sentinels name.
  * @throws Error if all of them fail: they are away, or the user may not run `SENTINEL`.
  */
-export async function readSentinels(redis: Redis): Promise<SentinelView> {
+async function readSentinels(redis: Redis): Promise<SentinelView> {
   const answers = new Map<string, SentinelAnswer>();
   let failure: unknown;
   const askAll = async (addresses: readonly Address[]): Promise<void> => {

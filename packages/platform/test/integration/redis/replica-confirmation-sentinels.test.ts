@@ -2,10 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ReplicaConfirmation } from '../../../src/redis/replica-confirmation.ts';
 import { connectWorker } from '../../../src/redis/redis.ts';
 import type { RedisClient } from '../../../src/redis/redis-client.ts';
+import { SentinelViews } from '../../../src/redis/sentinels.ts';
 import {
   startRedisSentinels,
   type RedisFleet,
@@ -35,6 +37,15 @@ beforeEach(async () => {
     await rm(directory, { recursive: true, force: true });
   };
 }, START_MS_MAX);
+
+test('Sentinels that the URL does not name are asked too', async () => {
+  const client = connectWorker(fleet.url.replace(/,[^?]+/, '')) as Redis;
+  const runId = /^run_id:(.+)\r$/m.exec(await client.info('server'))?.[1];
+  // One of three is no majority.
+  const view = await new SentinelViews(client, () => 0).recent();
+  expect(view).toEqual({ replicaCount: 2, masterRunId: runId });
+  client.disconnect();
+});
 
 describe('a write', () => {
   let nowMs: number;
