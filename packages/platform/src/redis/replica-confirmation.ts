@@ -36,6 +36,8 @@ export interface ReplicaConfirmationOptions {
 /** A master with fewer replicas than needed. */
 interface Shortage {
   readonly sinceMs: number;
+  /** The client of Sentinels is the same for the next master, whose absences begin anew. */
+  readonly connection: unknown;
   /** Replicas that suffice once the grace is over. Undefined: those needed before it. */
   readonly enoughCount: number | undefined;
 }
@@ -86,13 +88,18 @@ export class ReplicaConfirmation {
 
   /** Fewer than needed only of a master that has been without them for long enough. */
   async #wantedOf(master: Redis): Promise<number> {
-    const { graceMs, monotonicNow } = this.#options;
     const needed = await this.#needed();
-    const shortage = this.#shortages.get(master);
-    if (!shortage || monotonicNow() - shortage.sinceMs < graceMs) return needed;
+    if (!this.#isGraceOver(master)) return needed;
     // One that came back since the last look is waited for again.
     await this.#look(master);
-    return this.#shortages.get(master)?.enoughCount ?? needed;
+    const { enoughCount } = this.#isGraceOver(master) ? (this.#shortages.get(master) ?? {}) : {};
+    return enoughCount ?? needed;
+  }
+
+  #isGraceOver(master: Redis): boolean {
+    const { graceMs, monotonicNow } = this.#options;
+    const sinceMs = this.#shortages.get(master)?.sinceMs ?? Infinity;
+    return monotonicNow() - sinceMs >= graceMs;
   }
 
   async #needed(): Promise<number> {
@@ -127,8 +134,11 @@ export class ReplicaConfirmation {
     if (attachedCount === undefined || attachedCount >= needed)
       return void this.#shortages.delete(master);
     const enoughCount = this.#sentinels ? Math.max(replicasMin, attachedCount) : attachedCount;
+    const connection = master.stream;
+    const known = this.#shortages.get(master);
     this.#shortages.set(master, {
-      sinceMs: this.#shortages.get(master)?.sinceMs ?? monotonicNow(),
+      sinceMs: known?.connection === connection ? known.sinceMs : monotonicNow(),
+      connection,
       enoughCount: isAgreed ? enoughCount : undefined,
     });
   }

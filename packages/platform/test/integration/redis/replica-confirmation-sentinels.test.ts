@@ -87,6 +87,12 @@ describe('a write', () => {
     await expect(write('two')).rejects.toThrow('1 of 2 replicas');
     nowMs = GRACE_MS;
     await vi.waitFor(() => write('three'), WAIT);
+    // A connection that is opened anew may lead to another master.
+    redis.disconnect(true);
+    await redis.ping();
+    await expect(write('three')).rejects.toThrow('1 of 2 replicas');
+    nowMs += GRACE_MS;
+    await vi.waitFor(() => write('three'), WAIT);
     await one.restart();
     await vi.waitFor(async () => expect(await fleet.replicasOf(master)).toHaveLength(2), WAIT);
     await suspended([one.pid], async () => {
