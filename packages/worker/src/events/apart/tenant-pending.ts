@@ -56,7 +56,7 @@ export class TenantPending {
         return new Set(left);
       },
       isPending,
-      leaveOut: forget,
+      leaveOut: (parts) => pending.leaveOut(parts.map((part) => this.#wholeOf(part))),
       forget,
       watchForgotten: () => {
         const ofWholes = pending.watchForgotten();
