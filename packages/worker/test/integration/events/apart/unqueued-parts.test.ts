@@ -43,7 +43,7 @@ test('a part that is queued after it was waited for comes before the later calls
   await world.addAgain([first]);
   const [merged] = (await add(merge('id:p', 'id:s'))) as [CommitBatch];
   await apply(merged);
-  // Behind the merge the email would name nobody.
+  // Behind the merge the email would name a new person.
   const bought = JSON.stringify({ name: 'bought', id: 'p', email: 's@x.y' });
   expect(await world.stateOf(environmentId)).toMatchObject({ events: [bought] });
 });
