@@ -12,16 +12,21 @@ import type { ReadBatches } from './queue-waiting.ts';
 /** Longer than an intake needs from the log to the queue. */
 const FORGOTTEN_AFTER_MS = 60_000;
 const SWEEP_COUNT_MAX = 500;
+/** Between two answers, as it counts at most: the broker hung in the rest, or this process did not ask. */
+const ANSWERED_MS_MAX = 100;
 
 export class PendingBatches {
   readonly #index: PendingIndex;
   readonly #readBatches: ReadBatches;
-
   readonly #now: () => number;
+  /** In no queue when the broker was last asked for their contents. */
+  readonly #unqueued = new WeakSet<PendingBatch>();
+  #answeredMs = 0;
+  #answeredAtMs = -Infinity;
 
   /** @param now - milliseconds, of a clock that is never set. */
   constructor(log: PendingLog, readBatches: ReadBatches, now: () => number) {
-    this.#index = new PendingIndex(log, now);
+    this.#index = new PendingIndex(log, { now, answeredMs: () => this.#answeredMs });
     this.#readBatches = readBatches;
     this.#now = now;
   }
@@ -75,6 +80,19 @@ export class PendingBatches {
     this.#index.leaveOut(batches);
   }
 
+  /** True if a batch was in no queue when this process last asked for its content: it is applied, or not queued yet. */
+  isUnqueued(batch: PendingBatch): boolean {
+    return this.#unqueued.has(batch);
+  }
+
+  /**
+   * True if a batch has been in the log for so long. Time counts while this process asks the broker for contents and the broker
+   * answers: an intake could not queue the batch either while the broker hung.
+   */
+  isOverdue({ readAtAnsweredMs }: PendingBatch, durationMs: number): boolean {
+    return this.#answeredMs - readAtAnsweredMs >= durationMs;
+  }
+
   /** As {@link PendingIndex.watchForgotten}. */
   watchForgotten(): ForgottenBatches {
     return this.#index.watchForgotten();
@@ -86,8 +104,16 @@ export class PendingBatches {
   }
 
   /** Content of the batches, in the order given; `undefined` for one that is not queued. */
-  read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
-    return this.#readBatches(batches);
+  async read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
+    const contents = await this.#readBatches(batches);
+    const nowMs = this.#now();
+    this.#answeredMs += Math.min(nowMs - this.#answeredAtMs, ANSWERED_MS_MAX);
+    this.#answeredAtMs = nowMs;
+    for (const [index, batch] of batches.entries()) {
+      if (contents[index] === undefined) this.#unqueued.add(batch);
+      else this.#unqueued.delete(batch);
+    }
+    return contents;
   }
 
   /** As `read`, for batches that are about to be applied. */
@@ -131,6 +157,8 @@ export type PendingView = Pick<
   | 'earlier'
   | 'isPending'
   | 'leaveOut'
+  | 'isUnqueued'
+  | 'isOverdue'
   | 'forget'
   | 'watchForgotten'
   | 'changed'

@@ -18,8 +18,17 @@ export interface PendingBatch extends LoggedBatch {
   readonly place: number;
   /** Milliseconds, by the process' clock. */
   readonly readAtMs: number;
+  /** The same, by {@link PendingIndexOptions.answeredMs}. */
+  readonly readAtAnsweredMs: number;
   /** Further entries of it in the log: it was added again while it was queued. */
   readonly otherLogIds: string[];
+}
+
+export interface PendingIndexOptions {
+  /** Milliseconds, of a clock that is never set. */
+  readonly now: () => number;
+  /** Milliseconds in which the broker has answered. */
+  readonly answeredMs: () => number;
 }
 
 export interface ForgottenBatches {
@@ -31,7 +40,7 @@ const READ_COUNT = 500;
 
 export class PendingIndex {
   readonly #log: PendingLog;
-  readonly #now: () => number;
+  readonly #options: PendingIndexOptions;
   /** By id, in the order of the log. */
   readonly #batches = new Map<string, PendingBatch>();
   /** Batches whose order matters, in the order of the log. */
@@ -52,10 +61,9 @@ export class PendingIndex {
   readonly #waiters = new Set<() => void>();
   readonly #forgottenLists = new Set<PendingBatch[]>();
 
-  /** @param now - milliseconds, of a clock that is never set. */
-  constructor(log: PendingLog, now: () => number) {
+  constructor(log: PendingLog, options: PendingIndexOptions) {
     this.#log = log;
-    this.#now = now;
+    this.#options = options;
   }
 
   /** How many batches it holds. */
@@ -254,7 +262,8 @@ export class PendingIndex {
     const batch: PendingBatch = {
       ...entry,
       place: this.#readCount++,
-      readAtMs: this.#now(),
+      readAtMs: this.#options.now(),
+      readAtAnsweredMs: this.#options.answeredMs(),
       otherLogIds: [],
     };
     this.#batches.set(batch.id, batch);

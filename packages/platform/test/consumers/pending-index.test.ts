@@ -31,7 +31,8 @@ const batch = (place: number, shard: number, keys: number[], flushId?: string): 
 });
 
 let nowMs = 0;
-const indexOf = (log: PendingLog): PendingIndex => new PendingIndex(log, () => nowMs);
+const indexOf = (log: PendingLog): PendingIndex =>
+  new PendingIndex(log, { now: () => nowMs, answeredMs: () => 0 });
 
 async function logged(index: PendingIndex, id: string): Promise<PendingBatch> {
   const found = await index.find(id);

@@ -15,7 +15,9 @@ const EARLIER_OPERATIONS_MAX = 2_000;
 
 /** As long as an intake waits for the broker. */
 const UNQUEUED_MS_MAX = 5_000;
-const UNQUEUED_WAIT_MS = 20;
+const UNQUEUED_LOOK_INTERVAL_MS = 20;
+/** Of one attempt at a job. A worker whose attempt takes too long ends, and the next one would begin the wait anew. */
+const UNQUEUED_ATTEMPT_MS_MAX = 1_000;
 
 export interface PlacedCommitBatch {
   readonly envelope: CommitBatch;
@@ -24,26 +26,27 @@ export interface PlacedCommitBatch {
 
 /**
  * The content of earlier batches. A batch that is neither queued nor applied was logged by an intake that has not
- * queued it yet (on a Redis Cluster), or never will. It is waited for, and then it does not count. The wait begins with the
- * broker's first answer: intakes could not queue it either while the broker hung.
+ * queued it yet (on a Redis Cluster), or never will. It is waited for, and then it does not count.
+ *
+ * @returns undefined while a batch is waited for: to be asked again.
  */
 export async function readEarlier(
   database: Database,
   pending: PendingView,
   batches: readonly PendingBatch[],
   unqueuedMsMax = UNQUEUED_MS_MAX,
-): Promise<PlacedCommitBatch[]> {
-  let waitsSinceMs: number | undefined;
+): Promise<PlacedCommitBatch[] | undefined> {
+  const endsAtMs = performance.now() + UNQUEUED_ATTEMPT_MS_MAX;
   const read: PlacedCommitBatch[] = [];
   let missing = batches;
   for (;;) {
-    const askedAtMs = performance.now();
     const found = await pending.readToApply(missing);
-    waitsSinceMs ??= performance.now();
     for (const [index, batch] of missing.entries()) {
       const commitBatch = found[index];
       if (commitBatch) read.push({ envelope: commitBatch, batch });
     }
+    // If some were found, the others may have been queued with them, behind the look at them.
+    const isNoneFound = found.every((each) => each === undefined);
     missing = missing.filter((_, index) => found[index] === undefined);
     if (missing.length === 0) return read;
     const applied = await listAppliedCommitBatches(
@@ -52,13 +55,13 @@ export async function readEarlier(
     );
     await pending.remove(missing.filter(({ id }) => applied.has(id)));
     missing = missing.filter(({ id }) => !applied.has(id));
-    if (missing.length === 0) return read;
-    // If some were found, the others may have been queued with them, behind the look at them.
-    if (askedAtMs - waitsSinceMs >= unqueuedMsMax && found.every((each) => each === undefined)) {
-      pending.leaveOut(missing);
-      return read;
+    if (isNoneFound) {
+      pending.leaveOut(missing.filter((each) => pending.isOverdue(each, unqueuedMsMax)));
+      missing = missing.filter((each) => !pending.isOverdue(each, unqueuedMsMax));
     }
-    await sleep(UNQUEUED_WAIT_MS);
+    if (missing.length === 0) return read;
+    if (performance.now() >= endsAtMs) return undefined;
+    await sleep(UNQUEUED_LOOK_INTERVAL_MS);
   }
 }
 

@@ -78,7 +78,7 @@ export type Way =
   | { readonly outcome: 'free'; readonly taken: PlacedCommitBatch[] }
   /** This one is to be applied before, by itself. */
   | { readonly outcome: 'first'; readonly commitBatch: CommitBatch }
-  /** Some were applied meanwhile: all is to be looked at again. */
+  /** Some were applied meanwhile, or one is not queued yet: all is to be looked at again. */
   | { readonly outcome: 'waiting' };
 
 /**
@@ -103,16 +103,20 @@ export async function makeWay(
     const ofShard = others.filter(({ shard }) => shard === own?.shard);
     if (ofShard.length > 0) {
       const first = ofShard.reduce((one, other) => (other.place < one.place ? other : one));
-      const [read] = await readEarlier(database, pending, [first], unqueuedMsMax);
-      return read
-        ? { outcome: 'first', commitBatch: read.envelope }
+      const read = await readEarlier(database, pending, [first], unqueuedMsMax);
+      if (!read) return { outcome: 'waiting' };
+      return read[0]
+        ? { outcome: 'first', commitBatch: read[0].envelope }
         : { outcome: 'free', taken: [...taken] };
     }
-    const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
-    if (appliedCount === others.length) return { outcome: 'free', taken: [...taken] };
-    if (appliedCount > 0) return { outcome: 'waiting' };
-    // No worker applies them: one has died, or hangs.
+    // No worker can apply a batch that is in no queue.
+    if (!others.every((each) => pending.isUnqueued(each))) {
+      const appliedCount = await waitUntilApplied(database, pending, others, waitMsMax);
+      if (appliedCount === others.length) return { outcome: 'free', taken: [...taken] };
+      if (appliedCount > 0) return { outcome: 'waiting' };
+      // No worker applies them: one has died, or hangs.
+    }
   }
   const read = await readEarlier(database, pending, batches, unqueuedMsMax);
-  return { outcome: 'free', taken: [...taken, ...read] };
+  return read ? { outcome: 'free', taken: [...taken, ...read] } : { outcome: 'waiting' };
 }

@@ -23,7 +23,8 @@ const eachSetting = platformSettings.extend({
   WORKER_HOST: listenHost('address of /livez, /readyz and /metrics'),
   WORKER_PORT: listenPort(8092),
   WORKER_ADMIN_PORT: adminPort(),
-  WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
+  // An attempt waits for batches of other shards for up to 4 s.
+  WORKER_HUNG_AFTER_MS: integer(6_000, 3_600_000, 60_000).describe(
     'maximum time of one attempt at a commit batch, or of one time slice of a delivery queue; beyond it, the worker process exits',
   ),
   USAGE_DAY_CLOSED_AFTER_MS: integer(0, 31_622_400_000, 86_400_000).describe(

@@ -56,6 +56,8 @@ export class TenantPending {
         return new Set(left);
       },
       isPending,
+      isUnqueued: (part) => pending.isUnqueued(this.#wholeOf(part)),
+      isOverdue: (part, durationMs) => pending.isOverdue(part, durationMs),
       leaveOut: (parts) => pending.leaveOut(parts.map((part) => this.#wholeOf(part))),
       forget,
       watchForgotten: () => {

@@ -1,0 +1,132 @@
+/** Batches in the log that reach their queue late or never. On both brokers. */
+import type { CommitBatch } from '@sluice/domain/operations/envelope';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { identify, merge, track } from '@sluice/domain/testing/sample-operations';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
+import { inEnvironment } from '../support/commit-batch-world.ts';
+import { createShardsWorld, type ShardsWorld } from '../support/shards-world.ts';
+
+describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
+  let world: ShardsWorld;
+  let environmentId: number;
+  beforeAll(async () => {
+    world = await createShardsWorld(broker);
+  });
+  afterAll(() => world.close());
+  beforeEach(() => {
+    environmentId = world.newEnvironment();
+  });
+
+  /** A person with an email; then calls that name the person by either, each a batch of its own. */
+  async function addAboutOne(...calls: readonly Operation[][]): Promise<CommitBatch[]> {
+    await world.process(
+      inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
+    );
+    return world.add(calls.map((operations) => inEnvironment(environmentId, ...operations)));
+  }
+
+  const eventOf = (name: string, id: string) => JSON.stringify({ name, id, email: 's@x.y' });
+
+  test('a part that is in the log and not in its queue is waited for, and its rest applied', async () => {
+    const environment = environmentId;
+    const calls = await world.add([
+      inEnvironment(environment, identify('id:one', { a: 1 }), identify('id:two', { a: 1 })),
+      inEnvironment(environment, identify('id:one', { b: 2 }), identify('id:two', { b: 2 })),
+    ]);
+    const lost = calls[0] as CommitBatch;
+    // The queue of one shard did not get its part: the intake keeps it on its disk.
+    await world.takeFromQueues([lost]);
+    const pending = world.newPending();
+    const deps = { ...world.deps, unqueuedMsMax: 100 };
+    for (const batch of calls.slice(1)) await world.processToEnd(batch, pending, deps);
+    expect(await world.rowsOf('people', environment, 'id')).toHaveLength(2);
+    // The intake adds it later; it is applied once.
+    await world.processToEnd(lost, pending, deps);
+    await world.processToEnd(lost, pending, deps);
+    const people = await world.rowsOf('people', environment, 'id, attributes');
+    expect(people.map(({ attributes }) => attributes)).toEqual([
+      { a: 1, b: 2 },
+      { a: 1, b: 2 },
+    ]);
+  });
+
+  test('a batch that is queued after it was waited for keeps its place before the next one of its shard', async () => {
+    const [first, event, second] = (await addAboutOne(
+      [identify('id:s', { step: 1 })],
+      [track('email:s@x.y', 'between')],
+      [identify('id:s', { step: 2 })],
+    )) as [CommitBatch, CommitBatch, CommitBatch];
+    // The master of their shard is replaced: it has got neither, and the intake has no answer.
+    await world.takeFromQueues([first, second]);
+    const pending = world.newPending();
+    await world.processToEnd(event, pending, { ...world.deps, waitMsMax: 0, unqueuedMsMax: 0 });
+    await world.addAgain([first, second]);
+    const [last] = (await world.add([
+      inEnvironment(environmentId, track('email:s@x.y', 'last')),
+    ])) as [CommitBatch];
+    await world.processToEnd(last, pending, { ...world.deps, waitMsMax: 0 });
+    const people = await world.rowsOf('people', environmentId, `id, attributes -> 'step' as step`);
+    expect(people.find(({ id }) => id === 's')).toMatchObject({ step: 2 });
+  });
+
+  test('a batch that is queued once a broker answers again is waited for, however long it hung', async () => {
+    const [first, merged] = (await addAboutOne(
+      [track('email:s@x.y', 'bought')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    await world.takeFromQueues([first]);
+    const pending = world.newPending();
+    const read = pending.readToApply.bind(pending);
+    const hangs = vi.spyOn(pending, 'readToApply').mockImplementationOnce(async (batches) => {
+      await vi.waitFor(() => expect(performance.now() - startedAtMs).toBeGreaterThan(1_000), 5_000);
+      return read(batches);
+    });
+    const startedAtMs = performance.now();
+    const processed = world.processToEnd(merged, pending, {
+      ...world.deps,
+      waitMsMax: 0,
+      unqueuedMsMax: 1_000,
+    });
+    await vi.waitFor(() => expect(hangs.mock.settledResults[0]?.type).toBe('fulfilled'), 5_000);
+    await world.addAgain([first]);
+    await processed;
+    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+  });
+
+  test('an attempt ends before the wait for such a batch does, and the next attempt goes on with the wait', async () => {
+    const [lost, merged] = (await addAboutOne(
+      [track('email:s@x.y', 'lost')],
+      [merge('id:p', 'id:s')],
+    )) as [CommitBatch, CommitBatch];
+    await world.takeFromQueues([lost]);
+    const pending = world.newPending();
+    // One attempt lasts 1 s, and only the first waits for the worker of the other shard.
+    const deps = { ...world.deps, waitMsMax: 500, unqueuedMsMax: 1_500 };
+    const process = async () => (await processCommitBatch(deps, merged, [], pending)).outcome;
+    expect(await process()).toBe('waiting');
+    const waits = vi.spyOn(pending, 'changed');
+    expect(await process()).toBe('applied');
+    expect(waits).not.toHaveBeenCalled();
+    expect(await world.countOf('people', environmentId)).toBe(1);
+  });
+
+  test('such batches of one dead intake are waited for once, also if they name different people', async () => {
+    const lostCalls = ['a', 'b'].map((person) => [identify(`id:${person}`, { step: 1 })]);
+    const later = ['a', 'b'].map((person) => [identify(`id:${person}`, { step: 2 })]);
+    const [lostA, lostB, laterA, laterB] = (await world.add(
+      [...lostCalls, ...later].map((operations) => inEnvironment(environmentId, ...operations)),
+    )) as [CommitBatch, CommitBatch, CommitBatch, CommitBatch];
+    await world.takeFromQueues([lostA, lostB]);
+    const pending = world.newPending();
+    const looks = vi.spyOn(pending, 'readToApply');
+    const deps = { ...world.deps, waitMsMax: 0, unqueuedMsMax: 1_000 };
+    await world.processToEnd(laterA, pending, deps);
+    expect(looks.mock.calls.length).toBeGreaterThan(10);
+    looks.mockClear();
+    await world.processToEnd(laterB, pending, deps);
+    expect(looks).toHaveBeenCalledTimes(1);
+    const people = await world.rowsOf('people', environmentId, `attributes -> 'step' as step`);
+    expect(people).toEqual([{ step: 2 }, { step: 2 }]);
+  });
+});
