@@ -131,6 +131,27 @@ function leaveOtherDatabases(redis: Redis): Redis {
   });
 }
 
+/**
+ * Connects a Cluster's client that ioredis 6.0.0 leaves closed. That client connects again once the last of its nodes has gone.
+ * If a node goes late, while the names of the new ones are looked up, ioredis drops this attempt and begins no other. A node that
+ * hangs goes 2 s late, so a failover could cut a worker off until it was started again.
+ */
+function connectIfLeftClosed(cluster: Cluster): Cluster {
+  let isEnded = false;
+  cluster.on('end', () => (isEnded = true));
+  cluster.on('close', () => {
+    const connect = (): void => {
+      if (!isEnded && cluster.status === 'close') cluster.connect().catch(() => undefined);
+    };
+    setTimeout(connect, DISCONNECTED_WITHIN_MS).unref();
+  });
+  const duplicate = cluster.duplicate.bind(cluster);
+  // BullMQ's blocking connections.
+  cluster.duplicate = ((...given: Parameters<typeof duplicate>) =>
+    connectIfLeftClosed(duplicate(...given))) as typeof cluster.duplicate;
+  return cluster;
+}
+
 function connect(
   address: RedisAddress,
   silenceMsMax: number,
@@ -150,14 +171,16 @@ function connect(
     socketTimeout: silenceMsMax,
   };
   if (address.kind === 'cluster')
-    return new Cluster([...address.hosts], {
-      redisOptions: each,
-      enableOfflineQueue,
-      clusterRetryStrategy: retryStrategy,
-      slotsRefreshInterval: TOPOLOGY_INTERVAL_MS,
-      // A certificate names hosts, not the addresses that they resolve to.
-      ...(isTls && { dnsLookup: (host, callback) => callback(null, host) }),
-    });
+    return connectIfLeftClosed(
+      new Cluster([...address.hosts], {
+        redisOptions: each,
+        enableOfflineQueue,
+        clusterRetryStrategy: retryStrategy,
+        slotsRefreshInterval: TOPOLOGY_INTERVAL_MS,
+        // A certificate names hosts, not the addresses that they resolve to.
+        ...(isTls && { dnsLookup: (host, callback) => callback(null, host) }),
+      }),
+    );
   const { sentinelLogin } = address;
   const redis = new GatheringRedis({
     ...each,

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
 import { connectWorker, reconnect } from '@sluice/platform/redis/redis';
+import type { RedisClient } from '@sluice/platform/redis/redis-client';
 import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { within } from '@sluice/platform/process/within';
+import type { Cluster } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { testFailover } from '../support/queue-failover.ts';
 
@@ -11,7 +14,10 @@ const WAIT = { timeout: 30_000, interval: 50 };
 
 /** Private members of a client. */
 interface WithPool {
-  readonly connectionPool: { findOrCreate(node: { host: string; port: number }): unknown };
+  readonly connectionPool: {
+    findOrCreate(node: { host: string; port: number }): unknown;
+    emit(event: 'drain'): void;
+  };
 }
 
 describe('the queue on a Redis Cluster of six servers', () => {
@@ -47,6 +53,40 @@ describe('the queue on a Redis Cluster of six servers', () => {
     await expect(add()).rejects.toMatchObject(REFUSED);
     clock.mockReturnValue(begunAtMs + 3_600_000);
     await expect(add()).rejects.toMatchObject(REFUSED);
+  });
+
+  test.each([
+    ['a connection', (redis: RedisClient) => redis],
+    ['a blocking connection of BullMQ', (redis: RedisClient) => (redis as Cluster).duplicate()],
+  ] as const)('%s whose last node goes while it looks for the others goes on', async (_, of) => {
+    const first = connectWorker(fleet().url);
+    const redis = of(first);
+    onTestFinished(() => [redis, first].forEach((each) => each.disconnect()));
+    redis.on('error', () => undefined);
+    await redis.ping();
+    // As ioredis does with the end of a node that hung: it drops its attempt.
+    const { connectionPool } = redis as unknown as WithPool;
+    redis.once('connecting', () => connectionPool.emit('drain'));
+    reconnect(redis);
+    await vi.waitFor(() => expect(redis.status).toBe('close'), WAIT);
+    expect(await within(20_000, redis.ping())).toBe('PONG');
+  });
+
+  test('a connection that is closed on purpose stays closed, though a node goes late', async () => {
+    const redis = connectWorker(fleet().url);
+    await redis.ping();
+    const ended = once(redis, 'end');
+    redis.disconnect();
+    await ended;
+    const connects = vi.spyOn(redis, 'connect');
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const closed = once(redis, 'close');
+    (redis as unknown as WithPool).connectionPool.emit('drain');
+    await closed;
+    vi.advanceTimersByTime(60_000);
+    expect(redis.status).toBe('close');
+    expect(connects).not.toHaveBeenCalled();
   });
 
   test('a connection that learns of a moved slot while it connects anew goes on', async () => {

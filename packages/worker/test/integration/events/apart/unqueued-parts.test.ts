@@ -1,4 +1,4 @@
-/** Parts of batches that are in the log and reach their queue late. */
+/** Parts of batches that are logged and reach their queue late. */
 import { beginParts } from '@sluice/database/events/commit-batch-parts';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
