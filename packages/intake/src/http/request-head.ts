@@ -10,6 +10,8 @@
  * Before: `server.ts`. After: `exchange.ts`.
  */
 
+import { FORWARDING_HEADERS } from '@sluice/domain/accounts/demo-calls';
+
 /** The headers that intake reads, and those by which published clients mark a retry. */
 const CORS_HEADERS =
   'Authorization, Content-Type, Content-Encoding, X-Strict-Mode, X-Retry-Count, X-Request-Id, Traceparent, Tracestate';
@@ -47,59 +49,63 @@ interface HeaderSource {
   forEach(each: (name: string, value: string) => void): void;
 }
 
+/** The head that is being read: uWebSockets.js calls back before `forEach` returns, so one function serves all calls. */
+let reading = new Head();
+const readEach = (name: string, value: string): void => readHeader(reading, name, value);
+
 export function readHead(request: HeaderSource): Head {
   const head = new Head();
-  request.forEach((name, value) => readHeader(head, name, value));
+  reading = head;
+  request.forEach(readEach);
   return head;
 }
 
+const FORWARDING: ReadonlySet<string> = new Set(FORWARDING_HEADERS);
+/** By length: 1 if one of them is so long. */
+const FORWARDING_LENGTHS = new Uint8Array(256);
+for (const { length } of FORWARDING_HEADERS) FORWARDING_LENGTHS[length] = 1;
+
+/**
+ * By the name's length first. Each name comes as a new string: comparing four of them with all twenty names took 0.2 µs
+ * of a call's 13.
+ */
 function readHeader(head: Head, name: string, value: string): void {
-  switch (name) {
-    case 'host':
+  const { length } = name;
+  switch (length) {
+    case 4:
+      if (name !== 'host') break;
       head.host = value;
       head.hostCount++;
-      break;
-    // `FORWARDING_HEADERS` of the domain: to look each name up in a set costs more.
-    case 'x-forwarded-for':
-    case 'x-forwarded-host':
-    case 'x-real-ip':
-    case 'forwarded':
-    case 'via':
-    case 'x-forwarded-proto':
-    case 'x-forwarded-port':
-    case 'x-forwarded-server':
-    case 'x-client-ip':
-    case 'x-cluster-client-ip':
-    case 'x-envoy-external-address':
-    case 'cf-connecting-ip':
-    case 'true-client-ip':
-    case 'fly-client-ip':
-      head.isForwarded = true;
-      break;
-    case 'origin':
+      return;
+    case 6:
+      if (name !== 'origin') break;
       head.isCrossOrigin = true;
-      break;
-    case 'authorization':
-      head.authorization = value;
-      head.authorizationCount++;
-      break;
-    case 'x-strict-mode':
-      head.strictMode = value;
-      break;
-    case 'content-length':
+      return;
+    case 13:
+      if (name === 'authorization') {
+        head.authorization = value;
+        head.authorizationCount++;
+      } else if (name === 'x-strict-mode') head.strictMode = value;
+      else break;
+      return;
+    case 14:
+      if (name !== 'content-length') break;
       head.contentLengthCount++;
       if (value === '') head.isContentLengthEmpty = true;
-      break;
-    case 'content-encoding':
+      return;
+    case 16:
+      if (name !== 'content-encoding') break;
       // Two lines of a list are one list.
       head.contentEncoding =
         head.contentEncoding === '' ? value : `${head.contentEncoding},${value}`;
-      break;
-    case 'transfer-encoding':
+      return;
+    case 17:
+      if (name !== 'transfer-encoding') break;
       head.transferEncoding = value;
       head.transferEncodingCount++;
-      break;
+      return;
   }
+  if (FORWARDING_LENGTHS[length] === 1 && FORWARDING.has(name)) head.isForwarded = true;
 }
 
 /**
