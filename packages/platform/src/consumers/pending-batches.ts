@@ -15,18 +15,23 @@ const SWEEP_COUNT_MAX = 500;
 /** Between two answers, as it counts at most: the broker hung in the rest, or this process did not ask. */
 const ANSWERED_MS_MAX = 100;
 
+/** Time in which the broker answered about the queue of one shard: each master of a Cluster can hang by itself. */
+interface Answered {
+  readonly durationMs: number;
+  readonly lastAtMs: number;
+}
+
 export class PendingBatches {
   readonly #index: PendingIndex;
   readonly #readBatches: ReadBatches;
   readonly #now: () => number;
   /** In no queue when the broker was last asked for their contents. */
   readonly #unqueued = new WeakSet<PendingBatch>();
-  #answeredMs = 0;
-  #answeredAtMs = -Infinity;
+  readonly #answered = new Map<number, Answered>();
 
   /** @param now - milliseconds, of a clock that is never set. */
   constructor(log: PendingLog, readBatches: ReadBatches, now: () => number) {
-    this.#index = new PendingIndex(log, { now, answeredMs: () => this.#answeredMs });
+    this.#index = new PendingIndex(log, { now, answeredMs: (shard) => this.#answeredMs(shard) });
     this.#readBatches = readBatches;
     this.#now = now;
   }
@@ -86,11 +91,11 @@ export class PendingBatches {
   }
 
   /**
-   * True if a batch has been in the log for so long. Time counts while this process asks the broker for contents and the broker
-   * answers: an intake could not queue the batch either while the broker hung.
+   * True if a batch has been in the log for so long. Time counts while this process asks the broker for contents of its shard
+   * and the broker answers: an intake could not queue the batch either while the broker hung.
    */
-  isOverdue({ readAtAnsweredMs }: PendingBatch, durationMs: number): boolean {
-    return this.#answeredMs - readAtAnsweredMs >= durationMs;
+  isOverdue({ shard, readAtAnsweredMs }: PendingBatch, durationMs: number): boolean {
+    return this.#answeredMs(shard) - readAtAnsweredMs >= durationMs;
   }
 
   /** As {@link PendingIndex.watchForgotten}. */
@@ -106,9 +111,7 @@ export class PendingBatches {
   /** Content of the batches, in the order given; `undefined` for one that is not queued. */
   async read(batches: readonly PendingBatch[]): Promise<readonly (CommitBatch | undefined)[]> {
     const contents = await this.#readBatches(batches);
-    const nowMs = this.#now();
-    this.#answeredMs += Math.min(nowMs - this.#answeredAtMs, ANSWERED_MS_MAX);
-    this.#answeredAtMs = nowMs;
+    this.#noteAnswer(new Set(batches.map(({ shard }) => shard)));
     for (const [index, batch] of batches.entries()) {
       if (contents[index] === undefined) this.#unqueued.add(batch);
       else this.#unqueued.delete(batch);
@@ -145,6 +148,22 @@ export class PendingBatches {
   /** As {@link PendingIndex.remove}. */
   remove(batches: readonly PendingBatch[]): Promise<void> {
     return this.#index.remove(batches);
+  }
+
+  #answeredMs(shard: number): number {
+    return this.#answered.get(shard)?.durationMs ?? 0;
+  }
+
+  #noteAnswer(shards: ReadonlySet<number>): void {
+    const nowMs = this.#now();
+    for (const shard of shards) {
+      const { durationMs, lastAtMs } = this.#answered.get(shard) ?? {
+        durationMs: 0,
+        lastAtMs: nowMs,
+      };
+      const sinceMs = Math.min(nowMs - lastAtMs, ANSWERED_MS_MAX);
+      this.#answered.set(shard, { durationMs: durationMs + sinceMs, lastAtMs: nowMs });
+    }
   }
 }
 

@@ -18,7 +18,7 @@ export interface PendingBatch extends LoggedBatch {
   readonly place: number;
   /** Milliseconds, by the process' clock. */
   readonly readAtMs: number;
-  /** The same, by {@link PendingIndexOptions.answeredMs}. */
+  /** The same, by {@link PendingIndexOptions.answeredMs} of its shard. */
   readonly readAtAnsweredMs: number;
   /** Further entries of it in the log: it was added again while it was queued. */
   readonly otherLogIds: string[];
@@ -27,8 +27,8 @@ export interface PendingBatch extends LoggedBatch {
 export interface PendingIndexOptions {
   /** Milliseconds, of a clock that is never set. */
   readonly now: () => number;
-  /** Milliseconds in which the broker has answered. */
-  readonly answeredMs: () => number;
+  /** Milliseconds in which the broker has answered about the queue of a shard. */
+  readonly answeredMs: (shard: number) => number;
 }
 
 export interface ForgottenBatches {
@@ -263,7 +263,7 @@ export class PendingIndex {
       ...entry,
       place: this.#readCount++,
       readAtMs: this.#options.now(),
-      readAtAnsweredMs: this.#options.answeredMs(),
+      readAtAnsweredMs: this.#options.answeredMs(entry.shard),
       otherLogIds: [],
     };
     this.#batches.set(batch.id, batch);

@@ -140,15 +140,15 @@ function connectIfLeftClosed(cluster: Cluster): Cluster {
   let isEnded = false;
   cluster.on('end', () => (isEnded = true));
   cluster.on('close', () => {
-    const connect = (): void => {
+    const connectIfClosed = (): void => {
       if (!isEnded && cluster.status === 'close') cluster.connect().catch(() => undefined);
     };
-    setTimeout(connect, DISCONNECTED_WITHIN_MS).unref();
+    setTimeout(connectIfClosed, DISCONNECTED_WITHIN_MS).unref();
   });
   const duplicate = cluster.duplicate.bind(cluster);
   // BullMQ's blocking connections.
-  cluster.duplicate = ((...given: Parameters<typeof duplicate>) =>
-    connectIfLeftClosed(duplicate(...given))) as typeof cluster.duplicate;
+  cluster.duplicate = (...given: Parameters<typeof duplicate>) =>
+    connectIfLeftClosed(duplicate(...given));
   return cluster;
 }
 
