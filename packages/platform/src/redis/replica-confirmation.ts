@@ -116,7 +116,7 @@ export class ReplicaConfirmation {
     if (!this.#shortages.has(master)) return;
     logger.warn(
       { graceMs, ...addressOf(master) },
-      'a master of Redis has fewer replicas than needed, and calls wait in the local disk buffer for graceMs; restore the replicas, or have the Sentinels forget them (SENTINEL RESET)',
+      'a master of Redis has fewer replicas than needed, and calls wait in the local disk buffer for graceMs; restore the replicas (Sentinels forget those that are gone for good after SENTINEL RESET)',
     );
     this.#looks ??= repeat('count replicas', LOOK_INTERVAL_MS, logger, () =>
       Promise.all([...this.#shortages.keys()].map((each) => this.#look(each))),
