@@ -9,7 +9,6 @@
  *
  * Before: `server.ts`. After: `exchange.ts`.
  */
-
 import { FORWARDING_HEADERS } from '@sluice/domain/accounts/demo-calls';
 
 /** The headers that intake reads, and those by which published clients mark a retry. */
