@@ -9,6 +9,7 @@ import {
   type ClaimedCommitBatches,
   type CommitBatchClaim,
 } from '../../../src/events/commit-batches.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
 
@@ -74,6 +75,11 @@ describe('a claim', () => {
     await claim(['first', 'not asked for']);
     expect((await claim(['first'])).numbers).toEqual([undefined]);
     expect(await applied('first', 'other')).toEqual(['first']);
+  });
+
+  test('of new batches is one statement', async () => {
+    const sent = await statementsSentBy(() => claim(['one', 'two']));
+    expect(sent).toHaveLength(1);
   });
 
   test('of an empty list returns empty lists', async () => {

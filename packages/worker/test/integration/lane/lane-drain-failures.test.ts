@@ -1,6 +1,7 @@
 /** Drains that end with an error: their requests, their statements, and the error. */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
+import { AppError } from '@sluice/domain/values/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { createFewPermits } from '../support/few-permits.ts';
@@ -131,6 +132,21 @@ test('a log that cannot be read ends the drain with its error once the sent deli
   await expect(delivering).rejects.toThrow('no log');
   expect(world.sent).toEqual(sent);
   expect(await world.lane()).toMatchObject({ cursor: sent.length, isHeld: false });
+});
+
+test('a failure that must not be stored ends the drain with its error, although a request hangs', async () => {
+  await allowEight(world);
+  await world.log(2);
+  const gate = createGate();
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e1') return status(500);
+    await gate.opened;
+    return OK;
+  };
+  const confirmFailure = () => Promise.reject(new AppError('CLOCK_WRONG', 'a wrong clock'));
+  await expect(world.deliver({ confirmFailure })).rejects.toThrow('a wrong clock');
+  expect(await world.attempts(1)).toEqual([]);
+  gate.open();
 });
 
 test('a wait for the rate that breaks ends the drain with its error', async () => {

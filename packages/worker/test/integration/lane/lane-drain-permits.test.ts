@@ -3,6 +3,7 @@ import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { FairPermits } from '../../../src/scheduling/fair-permits.ts';
 import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import { createFewPermits } from '../support/few-permits.ts';
 import {
@@ -72,6 +73,66 @@ describe('permits', () => {
     expect(await delivering).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(2, 5));
     expect(permits.deliveries.heldCount).toBe(0);
+  });
+
+  test('of one account go first to the webhook that has had less', async () => {
+    const few = createFewPermits(1);
+    const [hasHadMore, hasHadNone] = [world, await createLaneWorld(database)];
+    const order: LaneWorld[] = [];
+    for (const each of [hasHadMore, hasHadNone]) {
+      await each.log(1);
+      each.behave = () => {
+        order.push(each);
+        few.use(-1, 100);
+        return OK;
+      };
+    }
+    await hasHadMore.deliver(ofBoth(few));
+    await hasHadMore.log(1);
+    const endOthers = few.hold(1);
+    const delivering = [];
+    for (const each of [hasHadMore, hasHadNone]) {
+      delivering.push(each.deliver(ofBoth(few)));
+      await until(() => few.permits.waitingCount === delivering.length);
+    }
+    endOthers();
+    await Promise.all(delivering);
+    expect(order).toEqual([hasHadMore, hasHadNone, hasHadMore]);
+  });
+
+  test('stay with a lane for its next request, although another account waits', async () => {
+    const few = createFewPermits(1);
+    await world.log(2);
+    const answer = holdEach(world, eventIds(1, 2));
+    const delivering = world.deliver(ofBoth(few));
+    await until(() => world.sent.length === 1);
+    let hasCome = false;
+    few.permits.wait({ accountId: -1, lane: 'waits' }, () => (hasCome = true));
+    answer('e1');
+    await until(() => world.sent.length === 2);
+    expect(hasCome).toBe(false);
+    answer('e2');
+    expect(await delivering).toEqual({ outcome: 'idle' });
+    expect(hasCome).toBe(true);
+  });
+
+  test('are given back if the clock is set back before the retry probe begins', async () => {
+    world = await createFailingLane(database);
+    const { untilMs } = (await world.deliver()) as { untilMs: number };
+    world.nowMs = untilMs;
+    const probes = new FairPermits({
+      permitsMax: 1,
+      slowMax: 0,
+      slowAfterMs: 50,
+      monotonicNow: () => 0,
+      idleTimeMs() {
+        world.nowMs = untilMs - 1;
+        return 0;
+      },
+    });
+    const permits = { deliveries: probes, probes };
+    expect(await world.deliver({ permits })).toEqual({ outcome: 'waiting', untilMs });
+    expect([world.sent, probes.heldCount]).toEqual([[], 0]);
   });
 });
 

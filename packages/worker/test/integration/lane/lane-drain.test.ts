@@ -135,6 +135,20 @@ test('a lane whose head is probed has read its head only', async () => {
   expect(world.sent).toEqual(eventIds(2, 5));
 });
 
+test('a head that was claimed before the clock was set back is not read before its time', async () => {
+  world = await createFailingLane(database);
+  const { untilMs } = (await world.deliver()) as { untilMs: number };
+  world.nowMs = untilMs;
+  const claimedAtMs = performance.now();
+  const claim = { lane: world.key, leaseMs: LEASE_MS, holderProcessId: 0 };
+  const claimed = (await storeOf(world).claim(claim))!;
+  world.nowMs = untilMs - 1;
+  const { reads, store } = watchReads(world);
+  const outcome = await world.deliver({ store }, { claimed, claimedAtMs });
+  expect(outcome).toEqual({ outcome: 'waiting', untilMs });
+  expect(reads).toEqual([]);
+});
+
 test('progress is stored by one statement at a time, and each result arrives', async () => {
   await allowEight(world);
   await world.log(2);
