@@ -59,13 +59,22 @@ test('bytes that fill a buffer to its last byte, and those around them, are kept
   }
 });
 
+test('letters of three bytes alone are kept whole around the end of a buffer', () => {
+  for (let length = 10_900; length < 10_920; length++) {
+    const letters = '€'.repeat(length);
+    const writer = new CommitBatchWriter('e', new CommitBatchBuffers());
+    writer.add(letters);
+    expect(commitBatchText(writer.finish())).toBe(`{"id":"e","operations":[${letters}]}`);
+  }
+});
+
 test('a batch has each key once, and is free of order until an operation is not', () => {
   const writer = new CommitBatchWriter('e', buffers);
   // The highest hash is negative as a signed integer.
-  for (const hash of [7, 0xffff_ffff, 7, 3]) writer.addKey(hash);
+  for (const hash of [7, 0xffff_ffff, 7, 2]) writer.addKey(hash);
   writer.add('{}');
   const { keys, isOrderFree } = writer.finish();
-  expect([...keys].toSorted((one, other) => one - other)).toEqual([3, 7, 0xffff_ffff]);
+  expect([...keys].toSorted((one, other) => one - other)).toEqual([2, 7, 0xffff_ffff]);
   expect(isOrderFree).toBe(true);
   const ordered = new CommitBatchWriter('f', buffers);
   ordered.isOrderFree = false;
@@ -101,6 +110,19 @@ test('a batch holds 32 KiB, more only if it needs more, and then at least twice 
     held.add(writer.heldSizeBytes);
   }
   expect([...held]).toEqual([32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576]);
+});
+
+test('bytes take their own length, up to the last byte of a buffer, wherever they are copied from', () => {
+  const source = Buffer.alloc(100_000, 'x');
+  const start = '{"id":"e","operations":['.length;
+  for (const [length, heldSizeBytes] of [
+    [32_768 - start, 32_768],
+    [32_769 - start, 65_536],
+  ] as const) {
+    const writer = new CommitBatchWriter('e', new CommitBatchBuffers());
+    writer.addBytes(source, source.length - length, source.length);
+    expect(writer.heldSizeBytes).toBe(heldSizeBytes);
+  }
 });
 
 test('a commit batch that is not written yet reads the same', () => {
@@ -141,4 +163,15 @@ test('no more than 8 MB of buffers are kept', () => {
   for (const buffer of given) own.release(buffer);
   const taken = Array.from({ length: 5 }, () => own.take());
   expect(given.filter((buffer) => taken.includes(buffer))).toHaveLength(4);
+});
+
+test('a buffer is kept again after each use, and the one returned last is used first', () => {
+  const own = new CommitBatchBuffers();
+  const [first, last] = [Buffer.alloc(3 * 1_048_576), Buffer.alloc(4 * 1_048_576)];
+  own.release(first);
+  for (let use = 0; use < 5; use++) {
+    own.release(last);
+    expect(own.take()).toBe(last);
+  }
+  expect(own.take()).toBe(first);
 });
