@@ -173,8 +173,8 @@ export class LaneDrain {
 
   #keepWhatIsDue(isAtWork: boolean): void {
     if (this.#keeping || !this.#lease.isKeepingDue) return;
-    // A lane that only waits for its retry probe is kept and given back in one statement, next.
-    if (!isAtWork && this.#waitsForProbe()) return;
+    // A failing lane without other work is kept and given back in one statement, next.
+    if (!isAtWork && this.#run.nextProbeAtMs !== null) return;
     this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
   }
 
@@ -237,11 +237,6 @@ export class LaneDrain {
 
   get #hasRoom(): boolean {
     return wantsPage(this.#run) && this.#run.span < SPAN_MAX;
-  }
-
-  #waitsForProbe(): boolean {
-    const { nextProbeAtMs } = this.#run;
-    return nextProbeAtMs !== null && nextProbeAtMs > this.#deps.now();
   }
 
   async #load(): Promise<void> {

@@ -9,6 +9,8 @@ import {
   createLaneWorld,
   eventIds,
   holdEach,
+  OK,
+  POLICY,
   status,
   storeOf,
   until,
@@ -98,4 +100,16 @@ test('deliveries that another process logs are sent once progress was stored, wh
   expect(world.sent).toEqual(eventIds(1, 3));
   answer('e1');
   expect(await delivering).toEqual({ outcome: 'idle' });
+});
+
+test('a delivery that is given up is stored before the lane is given back, and a later one of another process is sent', async () => {
+  await world.log(1);
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e2') return OK;
+    await world.log(1);
+    return status(500);
+  };
+  const policy = { ...POLICY, giveUpAfterMs: 0 };
+  expect(await world.deliver({ policy })).toEqual({ outcome: 'idle' });
+  expect(world.sent).toEqual(eventIds(1, 2));
 });
