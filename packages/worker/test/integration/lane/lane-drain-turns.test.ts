@@ -1,4 +1,4 @@
-/** What a drain starts, stores and reads as soon as one of its requests has ended, while others hang. */
+/** Requests, statements and reads of a drain after a request has ended. */
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -26,7 +26,7 @@ beforeEach(async () => {
   world = await createLaneWorld(database);
 });
 
-/** Too few for a timer of the drain, in a busy process also if this one stalls. */
+/** They end before a timer of the drain does. */
 async function fewTurns(): Promise<void> {
   for (let turns = 0; turns < 4; turns++) await nextTurn();
 }
