@@ -112,7 +112,7 @@ test('a batch holds 32 KiB, more only if it needs more, and then at least twice 
   expect([...held]).toEqual([32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576]);
 });
 
-test('bytes take their own length, up to the last byte of a buffer, wherever they are copied from', () => {
+test('bytes take their own length, up to the last byte of a buffer, also if they are copied from the end of another', () => {
   const source = Buffer.alloc(100_000, 'x');
   const start = '{"id":"e","operations":['.length;
   for (const [length, heldSizeBytes] of [

@@ -158,6 +158,16 @@ test('a batch without a queue behind it is not divided: its error is the callerâ
   expect(await world.eventNames(one)).toEqual([]);
 });
 
+test('a batch without a queue behind it is applied whole, also by a worker that has met a divided batch', async () => {
+  const [head] = await addDivided(1);
+  const worker = createApartWorker(world);
+  await worker.process(head);
+  const alone = newBatch('alone', [one]);
+  expect(await worker.processAlone(alone)).toMatchObject({ outcome: 'done' });
+  expect(await isInParts(alone)).toBe(false);
+  expect(await world.eventNames(one)).toEqual(['step 0', 'alone']);
+});
+
 test('a batch with an error of no node is not divided', async () => {
   const unknown = { ...track('id:a', 'new'), type: 'of.a.newer.version' } as unknown as Operation;
   const batch: CommitBatch = {
