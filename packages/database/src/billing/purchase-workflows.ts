@@ -146,8 +146,7 @@ export async function listPurchaseWorkflows(
   const { rows } = await sql<PurchaseWorkflow>`
     select ${PURCHASE_WORKFLOW} from runs
      where account_id = ${accountId}
-       and (${before === undefined} or (created_at, run_id) <
-            (${new Date(before?.createdAtMs ?? 0)}::timestamptz, ${before?.runId ?? ''}))
+       ${before ? sql`and (created_at, run_id) < (${new Date(before.createdAtMs)}, ${before.runId})` : sql``}
      order by created_at desc, run_id desc limit ${limit}`.execute(database);
   return rows;
 }
