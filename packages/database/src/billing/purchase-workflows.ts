@@ -132,7 +132,7 @@ export async function findPurchaseOfInvoice(
 ): Promise<PurchaseWorkflow | undefined> {
   const { rows } = await sql<PurchaseWorkflow>`
     select ${PURCHASE_WORKFLOW} from runs where account_id = ${accountId} and invoice_id = ${invoiceId}
-     order by run_id limit 1`.execute(database);
+     order by run_id`.execute(database);
   return rows[0];
 }
 

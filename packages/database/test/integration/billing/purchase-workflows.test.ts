@@ -84,6 +84,12 @@ const finish = (
   database
     .transaction()
     .execute((transaction) => finishPurchaseWorkflow(transaction, workflow, end, NOW_MS));
+const updateResult = (workflow: PurchaseWorkflow) =>
+  database
+    .transaction()
+    .execute((transaction) =>
+      updatePurchaseResult(transaction, workflow, { charged: null, invoiceId: 'in_later' }),
+    );
 const endLease = ({ runId }: PurchaseWorkflow) =>
   sql`update runs set lease_until = clock_timestamp() - interval '1 ms' where run_id = ${runId}`.execute(
     database,
@@ -145,9 +151,31 @@ describe('a purchase is one worker’s', () => {
     expect(await findPurchaseOfInvoice(database, other, 'in_own')).toBeUndefined();
     expect(await findPurchaseOfInvoice(database, accountId, 'in_own')).toMatchObject({ accountId });
     await finish(workflow);
+    await updateResult(workflow);
     expect(await findPurchaseWorkflow(database, other, 'same')).toMatchObject({
       status: 'pending',
+      result: null,
     });
+  });
+
+  test('and its lease is given back alone, though others have the same fencing number', async () => {
+    const workflow = await started({ runId: 'same' });
+    const foreign = await started({ runId: 'same', accountId: await addAccount() });
+    const others = [await started(), foreign];
+    const owner = (await claim(workflow))!;
+    for (const each of others) expect(await claim(each)).toMatchObject({ fence: owner.fence });
+    await releasePurchaseWorkflow(database, owner, NOW_MS, 1);
+    expect(await renewPurchaseLease(database, owner, LEASE_MS)).toBe(false);
+    for (const each of [...others, workflow]) {
+      const { accountId: of, runId } = each;
+      const locked = database
+        .transaction()
+        .execute((transaction) => lockPurchaseWorkflow(transaction, each));
+      const waitCount = others.includes(each) ? 0 : 1;
+      expect(await locked).toMatchObject({ accountId: of, runId, waitCount });
+    }
+    for (const each of others) expect(await claim(each)).toBeUndefined();
+    expect(await claim(workflow)).toBeDefined();
   });
 });
 
@@ -223,11 +251,7 @@ describe('an ending', () => {
     const [workflow, beside] = [await started(), await started()];
     const owner = (await claim(beside))!;
     await finish(workflow);
-    await database
-      .transaction()
-      .execute((transaction) =>
-        updatePurchaseResult(transaction, workflow, { charged: null, invoiceId: 'in_later' }),
-      );
+    await updateResult(workflow);
     expect(await find(workflow)).toMatchObject({ result: { invoiceId: 'in_later' } });
     expect(await find(beside)).toMatchObject({ status: 'pending', result: null });
     expect(await renewPurchaseLease(database, owner, LEASE_MS)).toBe(true);
