@@ -321,7 +321,7 @@ function isInForce(token: AccountToken | undefined, nowMs: number): token is Acc
 
 /** Reason to refuse the call; undefined if the caller may make it. */
 function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undefined {
-  const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
+  const { account_id: accountId } = request.params as { account_id?: string };
   if (accountId !== undefined && accountId !== String(caller.accountId))
     return { code: 'not_found', message: 'account not found' };
   const restriction = refuseUse(request, caller, 'token');

@@ -1,8 +1,13 @@
 /** Security: refusals of account routes, their traces, and the rights in the description. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fastify } from 'fastify';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { accountCallerOf, guardAccounts } from '../../../src/auth/account-guard.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
+import { SECRET } from '../support/api-under-test.ts';
 import { insertToken, type Tenant } from '../support/inserted-rows.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { secondFactorsOf } from '../support/second-factor-world.ts';
 
 let world: ConsoleWorld;
 beforeAll(async () => {
@@ -45,6 +50,10 @@ describe('a refusal is noted', () => {
       expect(message).toContain('the token may not be used from this address');
     });
     expect(noted).toBe(1);
+    const asOther = await notedBy('other_account', () =>
+      world.api.call('GET', accountPath(world.api.a), { key: token }),
+    );
+    expect(asOther).toBe(0);
   });
 
   test('of a token on another account, also in the session that it opened', async () => {
@@ -104,13 +113,73 @@ describe('a route', () => {
   });
 });
 
-test('the description of each route names the scope that it needs, or else the roles', async () => {
+test('an operation is described with the token that it takes, and the scope that it needs, or else the roles', async () => {
   const { paths } = (await world.api.app.inject('/openapi.json')).json();
-  const descriptionOf = (method: string, path: string) =>
-    String(paths[`/v1/accounts/{account_id}${path}`]?.[method]?.description);
-  expect(descriptionOf('post', '/billing/inbox_previews/runs')).toMatch(
-    /Needs the scope `usage:write`\.$/,
+  const operationOf = (method: string, path: string) =>
+    paths[`/v1/accounts/{account_id}${path}`][method];
+  const usage = operationOf('post', '/billing/inbox_previews/runs');
+  expect(usage.description).toMatch(/\. Needs the scope `usage:write`\.$/);
+  const users = operationOf('get', '/all_users');
+  expect(users.description).toMatch(/\. Needs the role `account_admin`\.$/);
+  expect(users).toMatchObject({
+    security: [{ account_token: [] }],
+    'x-sluice-role': 'account_admin',
+  });
+  // It has no text of its own.
+  expect(operationOf('get', '').description).toMatch(
+    /^Needs the role `member` or .*`account_admin`\.$/,
   );
-  expect(descriptionOf('get', '/all_users')).toMatch(/Needs the role `account_admin`\.$/);
-  expect(descriptionOf('get', '')).toMatch(/Needs the role `member` or .*`account_admin`\.$/);
+});
+
+test('a session that lacks its second factor opens no route, and its answer names the missing step', async () => {
+  const { email, cookie } = await secondFactorsOf(() => world).enrolled();
+  const url = accountPath(world.api.a);
+  expect((await world.call('GET', url, { cookie })).statusCode).toBe(200);
+  const incomplete = await world.signIn(email);
+  const refused = await world.call('GET', url, { cookie: incomplete });
+  expect(expectProblem(refused, 403, 'forbidden').message).toContain('lacks the second factor');
+});
+
+test('calls in a session that a token opened count as the token’s own, under its number', async () => {
+  const limited = await startConsole({ ratePerMinute: 4 });
+  onTestFinished(() => limited.close());
+  const { a, database } = limited.api;
+  // The first of the four.
+  const opened = await limited.call('POST', '/console/session', { body: { token: a.token } });
+  const inSession = () => limited.call('GET', accountPath(a), { cookie: cookieOf(opened) });
+  const byToken = () => limited.api.call('GET', accountPath(a), { key: a.token });
+  const remaining: unknown[] = [];
+  for (const ask of [inSession, byToken, inSession])
+    remaining.push((await ask()).headers['ratelimit-remaining']);
+  expect(remaining).toEqual(['2', '1', '0']);
+  for (const ask of [inSession, byToken]) expectProblem(await ask(), 429, 'rate_limited');
+  // Processes of other versions count under the same name.
+  const { rows } = await sql<{ subject: string }>`
+    select subject from call_counts where subject = (
+      select 'token ' || credential_id from api_credentials
+       where secret_hash = sha256(${a.token}::bytea))`.execute(database);
+  expect(rows).toHaveLength(1);
+});
+
+describe('a route that is declared wrongly', () => {
+  test('without rights keeps the process from starting', async () => {
+    const app = fastify();
+    onTestFinished(() => app.close());
+    const { api } = world;
+    const { database, clock, refusedCredentials } = api;
+    const nowMs = () => clock.nowMs;
+    guardAccounts(app as never, {
+      ...{ database, refusedCredentials, secret: SECRET, now: nowMs, monotonicNow: nowMs },
+      ...{ ratePerMinute: 0, demoHosts: [], operatorAccountIds: [] },
+    });
+    expect(() => app.get('/open', async () => 'open')).toThrow(
+      '/open has no config.access; add the rights that it needs',
+    );
+  });
+
+  test('outside the guard has no caller, and fails', () => {
+    expect(() => accountCallerOf({ accountCaller: null } as never)).toThrow(
+      'stands outside the scope that guards',
+    );
+  });
 });
