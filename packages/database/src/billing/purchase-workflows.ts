@@ -179,7 +179,7 @@ export async function claimPurchaseWorkflow(
 }
 
 /**
- * Keeps the lease for a worker that is still at it. One that was given back stays so.
+ * Keeps the lease for a worker that is still at it. One that was given back stays so, and an ended purchase has none.
  *
  * @returns false if the purchase workflow has ended, or another worker has it.
  */
@@ -191,7 +191,7 @@ export async function renewPurchaseLease(
   const { rows } = await sql`
     update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
      where account_id = ${workflow.accountId} and run_id = ${workflow.runId} and fence = ${workflow.fence}
-       and status = 'pending' and lease_until is not null
+       and lease_until is not null
     returning 1`.execute(database);
   return rows.length > 0;
 }

@@ -168,7 +168,7 @@ describe('a route that is declared wrongly', () => {
     const { api } = world;
     const { database, clock, refusedCredentials } = api;
     const nowMs = () => clock.nowMs;
-    guardAccounts(app as never, {
+    guardAccounts(app, {
       ...{ database, refusedCredentials, secret: SECRET, now: nowMs, monotonicNow: nowMs },
       ...{ ratePerMinute: 0, demoHosts: [], operatorAccountIds: [] },
     });
