@@ -115,7 +115,9 @@ describe('a purchase is one worker’s', () => {
     await releasePurchaseWorkflow(database, overtaken, NOW_MS + 1, 9);
     expect(await claim(workflow)).toBeUndefined();
     expect(await find(workflow)).toMatchObject({ waitCount: 0, fence: owner.fence });
+    await endLease(workflow);
     expect(await renewPurchaseLease(database, owner, LEASE_MS)).toBe(true);
+    expect(await claim(workflow)).toBeUndefined();
   });
 
   test('one that was given back is not renewed, and is looked at again at its time', async () => {
@@ -317,6 +319,7 @@ test('a page of an account’s purchases continues after the page before it, eve
   let before: { createdAtMs: number; runId: string } | undefined;
   while (read.length <= runIds.length) {
     const page = await listPurchaseWorkflows(database, accountId, before, 2);
+    expect(page.length).toBeLessThanOrEqual(2);
     const last = page.at(-1);
     if (!last) break;
     read.push(...page.map(({ runId }) => runId));
