@@ -4,6 +4,7 @@ import { fastify } from 'fastify';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { startApi } from '../support/api-under-test.ts';
+import { insertToken } from '../support/inserted-rows.ts';
 import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;
@@ -85,6 +86,39 @@ test('a change has its caller, credential, session, address and call in the audi
     sessionId: await sessionOf(cookie),
     requestId: 'by-user',
   });
+});
+
+test('the use of a token on another account is in the audit log of its own, also in the session that it opened', async () => {
+  const { api } = world;
+  const { a, b } = api;
+  const tokens = ['sa_live_direct', 'sa_live_pasted'] as const;
+  for (const token of tokens) await insertToken(api.database, a.accountId, token);
+  const opened = await world.call('POST', '/console/session', { body: { token: tokens[1] } });
+  const path = `/v1/accounts/${b.accountId}`;
+  expectProblem(await api.call('GET', path, { key: tokens[0] }), 404, 'not_found');
+  const cookie = cookieOf(opened);
+  expectProblem(await world.call('GET', path, { cookie }), 404, 'not_found');
+  const recorded = async () => {
+    const { rows } = await sql<{ accountId: number; isDirect: boolean }>`
+      select l.account_id::int as "accountId", secret_hash = sha256(${tokens[0]}::bytea) as "isDirect"
+        from audit_logs l join api_credentials using (account_id, credential_id)
+       where object_type = 'credential_misuse'`.execute(api.database);
+    return new Set(rows.map((row) => JSON.stringify(row)));
+  };
+  // The answer does not wait for the record.
+  const { accountId } = a;
+  await expect
+    .poll(recorded, { timeout: 60_000 })
+    .toEqual(new Set([true, false].map((isDirect) => JSON.stringify({ accountId, isDirect }))));
+});
+
+test('the trace of a refused token has its end, without the blanks after it', async () => {
+  const { api } = world;
+  api.everyRefusal.length = 0;
+  const headers = { authorization: 'Bearer sa_live_nobody  ' };
+  const answer = await api.call('GET', `/v1/accounts/${api.a.accountId}`, { headers });
+  expectProblem(answer, 401, 'unauthorized');
+  expect(api.everyRefusal).toMatchObject([{ reason: 'not_in_force', hint: 'body' }]);
 });
 
 test('the use of a token on another account that cannot be recorded is logged, and its answer is the usual one', async () => {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createFleetReader } from '../../../src/fleet/read-fleet.ts';
 import { expectProblem } from '../../support/error-shapes.ts';
 import { insertToken } from '../support/inserted-rows.ts';
-import { startConsole, type ConsoleWorld } from '../support/console-world.ts';
+import { cookieOf, startConsole, type ConsoleWorld } from '../support/console-world.ts';
 
 let world: ConsoleWorld;
 beforeAll(async () => {
@@ -53,6 +53,12 @@ test('a token needs the scope, a user an account of the operator and its highest
     const { capabilities } = (await world.call('GET', '/console/me', { cookie })).json();
     expect(capabilities.includes('fleet.read')).toBe(isOperator);
   }
+  // In the session of a token of the operator's, the token's scopes count.
+  const opened = await world.call('POST', '/console/session', {
+    body: { token: world.api.a.token },
+  });
+  const cookie = cookieOf(opened);
+  expectProblem(await world.call('GET', '/v1/fleet', { cookie }), 403, 'forbidden');
 });
 
 test('the fleet has each live process with its report, and leaves out stopped and silent processes', async () => {
