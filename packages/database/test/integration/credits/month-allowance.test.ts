@@ -135,21 +135,19 @@ test('a smaller plan takes back all beyond it, and spent credits count', async (
 test('a change of plan takes back once, and no credits of another month or pool', async () => {
   await give(10, 'before', MONTH_BEFORE_END_MS);
   await give(10, 'after', MONTH_AFTER_END_MS);
-  await within((transaction) =>
-    grantCredits(
-      transaction,
-      account,
-      { pool: 'purchased', amount: 5, expiresAtMs: null, key: 'bought' },
-      NOW_MS,
-    ),
-  );
+  for (const other of [
+    { pool: 'purchased', amount: 5, expiresAtMs: null, key: 'bought' },
+    // It ends with the month, as the allowance does.
+    { pool: 'goodwill', amount: 7, expiresAtMs: MONTH_END_MS, key: 'goodwill' },
+  ] as const)
+    await within((transaction) => grantCredits(transaction, account, other, NOW_MS));
   await give(30, 'month');
   await cap(20, 'run-1');
-  expect(await available()).toEqual([5, 10, 10, 20]);
+  expect(await available()).toEqual([5, 7, 10, 10, 20]);
   await cap(8, 'run-1');
-  expect(await available()).toEqual([5, 10, 10, 20]);
+  expect(await available()).toEqual([5, 7, 10, 10, 20]);
   await cap(8, 'run-2');
-  expect(await available()).toEqual([5, 8, 10, 10]);
+  expect(await available()).toEqual([5, 7, 8, 10, 10]);
 });
 
 test('a change to a plan with the same allowance keeps the ledger as it is', async () => {
