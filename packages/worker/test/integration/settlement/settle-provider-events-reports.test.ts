@@ -104,6 +104,9 @@ test('an invoice of a foreign customer, or without a purchase, reads no purchase
   const sent = await statementsSentBy(async () => expect(await settle()).toBe(2));
   expect(sent.length).toBeGreaterThan(0);
   expect(sent.filter(({ text }) => /\bruns\b/.test(text))).toEqual([]);
+  // Any other answer is reported as a failure.
+  const deps = { ...world.deps, logger: createLogger('test', 'silent') };
+  for (const id of ['in_else', 'in_plain']) expect(await lookAtInvoice(deps, id)).toBe('ok');
 });
 
 test('a look at an invoice has the payment provider’s answer, by which a worker reports a failure', async () => {
