@@ -179,7 +179,7 @@ export async function claimPurchaseWorkflow(
 }
 
 /**
- * Keeps the lease for a worker that is still at it. One that was given back stays so, and an ended purchase has none.
+ * Keeps the lease for a worker that is still at it. One that was given back stays so, as does an ended purchase’s.
  *
  * @returns false if the purchase workflow has ended, or another worker has it.
  */

@@ -1,4 +1,4 @@
-/** One kind of credit of a new account, in a database of its own. */
+/** Credits of a new account, in a database of its own. */
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import {
   debitCredits,
