@@ -116,7 +116,7 @@ export class ReplicaConfirmation {
     if (!this.#shortages.has(master)) return;
     logger.warn(
       { graceMs, ...addressOf(master) },
-      'a master of Redis has fewer replicas than needed, and calls wait in the local disk buffer for graceMs; restore the replicas (Sentinels forget those that are gone for good after SENTINEL RESET)',
+      'a master of Redis has fewer replicas than needed, and calls wait in the local disk buffer for graceMs; restore the replicas. With SENTINEL RESET the Sentinels forget a replica that is gone for good',
     );
     this.#looks ??= repeat('count replicas', LOOK_INTERVAL_MS, logger, () =>
       Promise.all([...this.#shortages.keys()].map((each) => this.#look(each))),
