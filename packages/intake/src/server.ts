@@ -25,6 +25,7 @@ import {
   allowedHeaders,
   framingProblem,
   NO_PARAMETERS,
+  readCallHead,
   readHead,
   readParameters,
   type Head,
@@ -119,7 +120,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     query: readonly string[],
     accept: Accept,
   ): void => {
-    const head = readHead(req);
+    const head = readCallHead(req);
     if (isRefusedForFraming(res, head)) return;
     const parameters =
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);

@@ -186,13 +186,20 @@ export class Admission {
     return overMs <= 0 ? 0 : (operationCount * Math.exp((atMs - nowMs) / RATE_OVER_MS)) / overMs;
   }
 
-  /** The broker has a flush without waiting operations: once in a while its time shows the usual one. */
+  /** Once in a while the time of a flush without waiting operations shows the usual one. */
+  get isSampleDue(): boolean {
+    return (
+      this.#watched.length === 0 &&
+      !this.#options.isAlone() &&
+      this.#options.monotonicNow() - this.#sampledAtMs >= SAMPLE_INTERVAL_MS
+    );
+  }
+
+  /** The broker has a flush without waiting operations, and a sample is due. */
   sample(batches: readonly QueuedBatch[], operationCount: number): void {
-    const atMs = this.#options.monotonicNow();
-    if (this.#watched.length > 0 || atMs - this.#sampledAtMs < SAMPLE_INTERVAL_MS) return;
-    if (operationCount > ADMISSION_WINDOW_MIN || this.#options.isAlone()) return;
-    this.#sampledAtMs = atMs;
-    this.#watch({ batches, operationCount: 0, atMs, isLimiting: false });
+    if (operationCount > ADMISSION_WINDOW_MIN) return;
+    this.#sampledAtMs = this.#options.monotonicNow();
+    this.#watch({ batches, operationCount: 0, atMs: this.#sampledAtMs, isLimiting: false });
   }
 
   /** The broker has the admitted batches. @param isLimiting - more wait in the lines. */

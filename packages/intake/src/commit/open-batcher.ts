@@ -63,7 +63,8 @@ export function openBatcher(parts: BatcherParts): Batcher {
           return committedTo;
         }
       : (...flush) => committer.commit(...flush),
-    hasDiskCapacity: (...waiting) => diskBuffer.hasCapacityFor(...waiting),
+    hasDiskCapacity: (environmentId, ownSizeBytes, totalSizeBytes) =>
+      diskBuffer.hasCapacityFor(environmentId, ownSizeBytes, totalSizeBytes),
     onCommitFailure: (error, commitBatches) => {
       if (monotonicNow() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
       failureLineAtMs = monotonicNow();

@@ -66,8 +66,9 @@ export class CommitGroup {
   readonly #shardCount: number;
   /** Of the requests. */
   sizeBytes = 0;
-  /** The same by workspace. */
-  readonly sizes = new Map<number, number>();
+  readonly #sizes = new Map<number, number>();
+  /** Bytes that are not in `#sizes` yet: calls of one workspace come in a row. */
+  readonly #last = { environmentId: 0, sizeBytes: 0 };
   operationCount = 0;
   /** When intake took the oldest call, Unix milliseconds. */
   arrivedAtMs = Infinity;
@@ -168,6 +169,12 @@ export class CommitGroup {
     }
   }
 
+  /** Bytes of the requests by workspace. */
+  get sizes(): ReadonlyMap<number, number> {
+    this.#sumLast();
+    return this.#sizes;
+  }
+
   /** Memory of its commit batches. */
   get heldSizeBytes(): number {
     return this.parts.reduce((sum, { writer }) => sum + writer.heldSizeBytes, 0);
@@ -224,7 +231,18 @@ export class CommitGroup {
   }
 
   #countOf(environmentId: number, sizeBytes: number): void {
-    this.sizes.set(environmentId, (this.sizes.get(environmentId) ?? 0) + sizeBytes);
+    if (environmentId !== this.#last.environmentId) {
+      this.#sumLast();
+      this.#last.environmentId = environmentId;
+    }
+    this.#last.sizeBytes += sizeBytes;
+  }
+
+  #sumLast(): void {
+    const { environmentId, sizeBytes } = this.#last;
+    if (sizeBytes === 0) return;
+    this.#sizes.set(environmentId, (this.#sizes.get(environmentId) ?? 0) + sizeBytes);
+    this.#last.sizeBytes = 0;
   }
 
   /** As one text: writing each by itself takes half as long again. */

@@ -41,6 +41,21 @@ export class Head {
   hostCount = 0;
   isForwarded = false;
   isCrossOrigin = false;
+
+  clear(): void {
+    this.authorization = '';
+    this.authorizationCount = 0;
+    this.contentEncoding = '';
+    this.strictMode = '';
+    this.transferEncoding = '';
+    this.transferEncodingCount = 0;
+    this.contentLengthCount = 0;
+    this.isContentLengthEmpty = false;
+    this.host = '';
+    this.hostCount = 0;
+    this.isForwarded = false;
+    this.isCrossOrigin = false;
+  }
 }
 
 /** The part of uWebSockets.js' `HttpRequest` that a head is read from; names are in lower case. */
@@ -53,10 +68,23 @@ let reading = new Head();
 const readEach = (name: string, value: string): void => readHeader(reading, name, value);
 
 export function readHead(request: HeaderSource): Head {
-  const head = new Head();
-  reading = head;
+  reading = new Head();
   request.forEach(readEach);
-  return head;
+  return reading;
+}
+
+const callHead = new Head();
+
+/**
+ * Reads the head of a call, always into the same object: another one for each call takes 0.1 µs of its 7.
+ *
+ * @returns the head, valid until the next one is read. Copy its fields at once.
+ */
+export function readCallHead(request: HeaderSource): Head {
+  callHead.clear();
+  reading = callHead;
+  request.forEach(readEach);
+  return callHead;
 }
 
 const FORWARDING: ReadonlySet<string> = new Set(FORWARDING_HEADERS);

@@ -39,6 +39,31 @@ describe('group commit', () => {
     expect(broker.flushes).toHaveLength(2);
   });
 
+  test('callers are answered once the next flush is on its way, and at once if no call waits', async () => {
+    const broker = createBroker();
+    const order: string[] = [];
+    const batcher = createBatcher({
+      commit: (commitBatches, isAtomic, arrivedAtMs) => {
+        order.push('flush');
+        return broker.commit(commitBatches, isAtomic, arrivedAtMs);
+      },
+      onCommitted: () => order.push('committed'),
+    });
+    let arrival = broker.arrival();
+    batcher.add([event('a', '0')], 10, () => order.push('answer'));
+    await arrival;
+    batcher.add([event('a', '1')], 10, () => order.push('answer'));
+    arrival = broker.arrival();
+    broker.flushes[0]?.confirm();
+    await arrival;
+    await new Promise(setImmediate);
+    expect(order).toEqual(['flush', 'flush', 'committed', 'answer']);
+    setImmediate(() => order.push('turn'));
+    broker.flushes[1]?.confirm();
+    await new Promise(setImmediate);
+    expect(order.slice(4)).toEqual(['committed', 'answer', 'turn']);
+  });
+
   test('a flush carries the arrival time of its oldest call, also if calls waited for the flush before', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });

@@ -2,7 +2,7 @@
  * Shares of workspaces in a common bound of this process. The rule is `domain/src/values/fair-share.ts`; this keeps the
  * counts and the latest refusals.
  *
- * On the way of every call, so a take and a release are a look-up and a write each.
+ * On the way of every call: a source's calls come in a row, so the entry of the last workspace is at hand.
  */
 import { isWithinShare, mayTake, type SharedBound } from '@sluice/domain/values/fair-share';
 
@@ -19,12 +19,22 @@ const STRANGERS = 0;
 /** Time for which a workspace counts as wanting some: a refused caller gets a `Retry-After` of 10 s at most. */
 const WANTED_FOR_MS = 15_000;
 
+/** An object, which changes in place: a write to the map for each call takes as long as the rest. */
+interface Held {
+  readonly environmentId: number;
+  size: number;
+}
+
+const NOTHING: Held = { environmentId: Number.NaN, size: 0 };
+
 export class SharedCapacity {
   readonly #bound: SharedBound;
   readonly #isAlone: () => boolean;
   readonly #monotonicNow: () => number;
   /** By workspace; an entry is above 0. */
-  readonly #held = new Map<number, number>();
+  readonly #held = new Map<number, Held>();
+  /** Of the last workspace, if it has an entry. */
+  #last = NOTHING;
   /** By workspace: time of its refusal. An entry goes away once the workspace gets some. */
   readonly #refusedAtMs = new Map<number, number>();
   #totalSize = 0;
@@ -41,24 +51,24 @@ export class SharedCapacity {
   }
 
   heldBy(environmentId: number): number {
-    return this.#held.get(environmentId) ?? 0;
+    return this.#find(environmentId)?.size ?? 0;
   }
 
   /** @returns false if it was refused, without effect. */
   take(environmentId: number, size: number): boolean {
-    const ownSize = this.#held.get(environmentId) ?? 0;
+    const ownSize = this.heldBy(environmentId);
     const isAlone = environmentId !== STRANGERS && this.#isAlone();
     const totalSize = this.#totalSize;
-    const claim = { size, ownSize, totalSize, isAlone, leastRefusedSize: Infinity };
-    if (!isAlone && this.#refusedAtMs.size > 0 && !isWithinShare(this.#bound, claim))
-      claim.leastRefusedSize = this.#leastRefusedSize(environmentId);
-    if (!mayTake(this.#bound, claim)) {
+    const leastRefusedSize =
+      isAlone || this.#refusedAtMs.size === 0 || isWithinShare(this.#bound, { size, ownSize })
+        ? Infinity
+        : this.#leastRefusedSize(environmentId);
+    if (!mayTake(this.#bound, { size, ownSize, totalSize, isAlone, leastRefusedSize })) {
       this.#refusedAtMs.set(environmentId, this.#monotonicNow());
       return false;
     }
     if (this.#refusedAtMs.size > 0) this.#refusedAtMs.delete(environmentId);
-    this.#held.set(environmentId, ownSize + size);
-    this.#totalSize += size;
+    this.hold(environmentId, size);
     return true;
   }
 
@@ -67,15 +77,27 @@ export class SharedCapacity {
    * released.
    */
   hold(environmentId: number, size: number): void {
-    this.#held.set(environmentId, (this.#held.get(environmentId) ?? 0) + size);
     this.#totalSize += size;
+    const held = this.#find(environmentId);
+    if (held !== undefined) held.size += size;
+    else if (size > 0) this.#held.set(environmentId, (this.#last = { environmentId, size }));
   }
 
   release(environmentId: number, size: number): void {
-    const leftSize = (this.#held.get(environmentId) ?? 0) - size;
-    if (leftSize > 0) this.#held.set(environmentId, leftSize);
-    else this.#held.delete(environmentId);
     this.#totalSize -= size;
+    const held = this.#find(environmentId);
+    if (held === undefined) return;
+    held.size -= size;
+    if (held.size > 0) return;
+    this.#held.delete(environmentId);
+    this.#last = NOTHING;
+  }
+
+  #find(environmentId: number): Held | undefined {
+    if (this.#last.environmentId === environmentId) return this.#last;
+    const held = this.#held.get(environmentId);
+    if (held !== undefined) this.#last = held;
+    return held;
   }
 
   #leastRefusedSize(environmentId: number): number {
