@@ -1,12 +1,18 @@
 /** Batches in the log that reach their queue late or never. On both brokers. */
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
-import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, merge, track } from '@sluice/domain/testing/sample-operations';
+import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import type { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { readEarlier } from '../../../src/events/earlier-runs.ts';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
-import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
+import {
+  createShardsWorld,
+  eventOfOne,
+  shardOfCalls,
+  type ShardsWorld,
+} from '../support/shards-world.ts';
 
 describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   let world: ShardsWorld;
@@ -19,18 +25,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     environmentId = world.newEnvironment();
   });
 
-  /** A person with an email; then calls that name the person by either, each a batch of its own. */
-  async function addAboutOne(...calls: readonly Operation[][]): Promise<CommitBatch[]> {
-    await world.process(
-      inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
-    );
-    return world.add(calls.map((operations) => inEnvironment(environmentId, ...operations)));
-  }
-
-  const shardOf = (who: string) =>
-    shardOfBatch({ id: '', operations: inEnvironment(environmentId, track(who, '')) });
-
-  const eventOf = (name: string, id: string) => JSON.stringify({ name, id, email: 's@x.y' });
+  const shardOf = (who: string) => shardOfCalls(environmentId, who);
 
   test('a part that is in the log and not in its queue is waited for, and its rest applied', async () => {
     const environment = environmentId;
@@ -56,7 +51,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 
   test('a batch that is queued after it was waited for keeps its place before the next one of its shard', async () => {
-    const [first, event, second] = (await addAboutOne(
+    const [first, event, second] = (await world.addAboutOne(
+      environmentId,
       [identify('id:s', { step: 1 })],
       [track('email:s@x.y', 'between')],
       [identify('id:s', { step: 2 })],
@@ -75,31 +71,59 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
   });
 
   test('a batch that is queued once a broker answers again is waited for, however long it hung', async () => {
-    const [first, merged] = (await addAboutOne(
+    const [first, merged] = (await world.addAboutOne(
+      environmentId,
       [track('email:s@x.y', 'bought')],
       [merge('id:p', 'id:s')],
     )) as [CommitBatch, CommitBatch];
     await world.takeFromQueues([first]);
     const pending = world.newPending();
     const read = pending.readToApply.bind(pending);
-    const hangs = vi.spyOn(pending, 'readToApply').mockImplementationOnce(async (batches) => {
-      await vi.waitFor(() => expect(performance.now() - startedAtMs).toBeGreaterThan(1_000), 5_000);
-      return read(batches);
-    });
-    const startedAtMs = performance.now();
+    const hangs = vi
+      .spyOn(pending, 'readToApply')
+      .mockImplementationOnce(read)
+      .mockImplementationOnce(async (batches) => {
+        const until = performance.now() + 1_000;
+        await vi.waitFor(() => expect(performance.now()).toBeGreaterThan(until), 5_000);
+        return read(batches);
+      });
+    const leaves = vi.spyOn(pending, 'leaveOut');
     const processed = world.processToEnd(merged, pending, {
       ...world.deps,
       waitMsMax: 0,
       unqueuedMsMax: 1_000,
     });
-    await vi.waitFor(() => expect(hangs.mock.settledResults[0]?.type).toBe('fulfilled'), 5_000);
+    await vi.waitFor(() => expect(hangs.mock.settledResults[1]?.type).toBe('fulfilled'), 5_000);
     await world.addAgain([first]);
     await processed;
-    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+    expect(leaves.mock.calls.flat(2)).toEqual([]);
+    expect(await world.stateOf(environmentId)).toMatchObject({
+      events: [eventOfOne('bought', 'p')],
+    });
+  });
+
+  test('a batch that is queued while others are looked at is read too, also if its time is over', async () => {
+    const [first, second] = (await world.addAboutOne(
+      environmentId,
+      [track('email:s@x.y', 'bought')],
+      [identify('id:s', { step: 1 })],
+    )) as [CommitBatch, CommitBatch];
+    await world.takeFromQueues([first]);
+    const pending = world.newPending();
+    const read = pending.readToApply.bind(pending);
+    vi.spyOn(pending, 'readToApply').mockImplementationOnce(async (batches) => {
+      const found = await read(batches);
+      await world.addAgain([first]);
+      return found;
+    });
+    const batches = await Promise.all([first, second].map(({ id }) => pending.find(id)));
+    const earlier = await readEarlier(world.database, pending, batches as PendingBatch[], 0);
+    expect(earlier?.map(({ envelope }) => envelope.id)).toEqual([second.id, first.id]);
   });
 
   test('an attempt ends before the wait for such a batch does, and the next attempt goes on with the wait', async () => {
-    const [lost, merged] = (await addAboutOne(
+    const [lost, merged] = (await world.addAboutOne(
+      environmentId,
       [track('email:s@x.y', 'lost')],
       [merge('id:p', 'id:s')],
     )) as [CommitBatch, CommitBatch];

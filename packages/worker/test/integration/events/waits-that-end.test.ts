@@ -22,7 +22,13 @@ import {
 } from 'vitest';
 import { processCommitBatch } from '../../../src/events/process-commit-batch.ts';
 import { inEnvironment } from '../support/commit-batch-world.ts';
-import { createShardsWorld, shardOfBatch, type ShardsWorld } from '../support/shards-world.ts';
+import {
+  createShardsWorld,
+  eventOfOne,
+  shardOfBatch,
+  shardOfCalls,
+  type ShardsWorld,
+} from '../support/shards-world.ts';
 
 /** Of workers whose locks last 400 s: a batch that is held until then is far too late. */
 const LASTING = { stalledAfterMs: 600_000 };
@@ -49,16 +55,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     environmentId = world.newEnvironment();
   });
 
-  /** A person with an email; then calls that name the person by either, each a batch of its own. */
-  async function addAboutOne(...calls: readonly Operation[][]): Promise<CommitBatch[]> {
-    await world.process(
-      inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
-    );
-    return world.add(calls.map((operations) => inEnvironment(environmentId, ...operations)));
-  }
-
-  const shardOf = (who: string) =>
-    shardOfBatch({ id: '', operations: inEnvironment(environmentId, track(who, '')) });
+  const shardOf = (who: string) => shardOfCalls(environmentId, who);
 
   /** An email that begins with a name, and whose calls go to the shard of somebody's calls. */
   function emailInShardOf(who: string, name: string): string {
@@ -66,10 +63,9 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     return candidates.find((email) => shardOf(`email:${email}`) === shardOf(who)) as string;
   }
 
-  const eventOf = (name: string, id: string) => JSON.stringify({ name, id, email: 's@x.y' });
-
   test('a worker that dies while it applies a batch of another shard leaves both to the next', async () => {
-    const [event, merged] = (await addAboutOne(
+    const [event, merged] = (await world.addAboutOne(
+      environmentId,
       [track('email:s@x.y', 'bought')],
       [merge('id:p', 'id:s')],
     )) as [CommitBatch, CommitBatch];
@@ -86,12 +82,15 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     const pending = world.newPending();
     await world.processToEnd(merged, pending);
     await world.processToEnd(event, pending);
-    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+    expect(await world.stateOf(environmentId)).toMatchObject({
+      events: [eventOfOne('bought', 'p')],
+    });
     expect(await world.countOf('people', environmentId)).toBe(1);
   });
 
   test('a worker that dies after its commit, with its batch still in the log, does not block others', async () => {
-    const [event, merged] = (await addAboutOne(
+    const [event, merged] = (await world.addAboutOne(
+      environmentId,
       [track('email:s@x.y', 'bought')],
       [merge('id:p', 'id:s')],
     )) as [CommitBatch, CommitBatch];
@@ -102,11 +101,14 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     // A waiting process finds it applied long before it would take the batch over.
     const waiting = { ...world.deps, waitMsMax: 60_000 };
     await world.processToEnd(merged, world.newPending(), waiting);
-    expect(await world.stateOf(environmentId)).toMatchObject({ events: [eventOf('bought', 'p')] });
+    expect(await world.stateOf(environmentId)).toMatchObject({
+      events: [eventOfOne('bought', 'p')],
+    });
   });
 
   test('a poisoned operation of the batch before is set aside, and the batch that waits for it goes on', async () => {
-    const [first, second] = (await addAboutOne(
+    const [first, second] = (await world.addAboutOne(
+      environmentId,
       [track('email:s@x.y', 'before'), poison('email:s@x.y'), track('email:s@x.y', 'after')],
       [merge('id:p', 'id:s')],
     )) as [CommitBatch, CommitBatch];
@@ -115,13 +117,14 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     await world.processToEnd(second, pending);
     await world.processToEnd(first, pending);
     expect(await world.stateOf(environmentId)).toMatchObject({
-      events: [eventOf('after', 'p'), eventOf('before', 'p')],
+      events: [eventOfOne('after', 'p'), eventOfOne('before', 'p')],
     });
     expect(await countDeadLetteredOperations(world.database, 100)).toBe(deadLetteredBefore + 1);
   });
 
   test('a batch that was logged before, and is behind in the queue of the shard, is applied first', async () => {
-    const [first, second] = (await addAboutOne(
+    const [first, second] = (await world.addAboutOne(
+      environmentId,
       [identify('id:s', { step: 1 })],
       [identify('id:s', { step: 2 })],
     )) as [CommitBatch, CommitBatch];

@@ -7,6 +7,7 @@ import { writePlaces } from '@sluice/domain/operations/flush-places';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { identify, track } from '@sluice/domain/testing/sample-operations';
 import { PendingBatches } from '@sluice/platform/consumers/pending-batches';
 import { openTakingSide } from '@sluice/platform/consumers/queue-taking';
 import { createLogger } from '@sluice/platform/process/logger';
@@ -19,7 +20,11 @@ import {
   processCommitBatch,
   type ProcessCommitBatchDeps,
 } from '../../../src/events/process-commit-batch.ts';
-import { createCommitBatchWorld, type CommitBatchWorld } from './commit-batch-world.ts';
+import {
+  createCommitBatchWorld,
+  inEnvironment,
+  type CommitBatchWorld,
+} from './commit-batch-world.ts';
 
 const SHARD_COUNT = 16;
 /** Longer than the stalls of a busy machine: these batches are added once. */
@@ -29,6 +34,15 @@ export interface ShardsWorld extends CommitBatchWorld {
   readonly brokerOptions: BrokerOptions;
   /** Adds calls, one after another. @returns their batches, in the order in which they were added. */
   add(calls: readonly (readonly Operation[])[]): Promise<CommitBatch[]>;
+  /**
+   * Makes two people, `s` with the email `s@x.y` and `p`, and adds calls that name them by any of these.
+   *
+   * @returns the batches of the calls, in the order in which they were added.
+   */
+  addAboutOne(
+    environmentId: number,
+    ...calls: readonly (readonly Operation[])[]
+  ): Promise<CommitBatch[]>;
   /** Another process's view of the log. @param log - in place of the broker's own. */
   newPending(log?: Partial<PendingLog>): PendingBatches;
   /** As a worker does: once more if batches of other shards came first. */
@@ -58,17 +72,24 @@ export async function createShardsWorld(broker: 'redis' | 'postgres'): Promise<S
   if (broker === 'postgres') await migrateQueues(brokerOptions.databaseUrl);
   const producer = await openProducer(brokerOptions, ADD_TIMEOUT_MS);
   const side = openTakingSide(brokerOptions, 0, () => undefined);
+  const add: ShardsWorld['add'] = async (calls) => {
+    const added: CommitBatch[] = [];
+    for (const operations of calls) {
+      const parts = partsOf(operations, world.newId);
+      await producer.addCommitBatches(parts);
+      added.push(...parts.map(({ envelope }) => envelope));
+    }
+    return added;
+  };
   return {
     ...world,
     brokerOptions,
-    async add(calls) {
-      const added: CommitBatch[] = [];
-      for (const operations of calls) {
-        const parts = partsOf(operations, world.newId);
-        await producer.addCommitBatches(parts);
-        added.push(...parts.map(({ envelope }) => envelope));
-      }
-      return added;
+    add,
+    async addAboutOne(environmentId, ...calls) {
+      await world.process(
+        inEnvironment(environmentId, identify('id:s', { email: 's@x.y' }), identify('id:p')),
+      );
+      return add(calls.map((operations) => inEnvironment(environmentId, ...operations)));
     },
     newPending: (log) =>
       new PendingBatches({ ...side.pendingLog, ...log }, side.readBatches, () => performance.now()),
@@ -109,6 +130,14 @@ const shardOfOperation = (operation: Operation): number =>
 
 export const shardOfBatch = ({ operations: [first] }: CommitBatch): number =>
   shardOfOperation(first as Operation);
+
+/** The shard of the calls that name a person so, as `id:p`. */
+export const shardOfCalls = (environmentId: number, who: string): number =>
+  shardOfBatch({ id: '', operations: inEnvironment(environmentId, track(who, '')) });
+
+/** An event of {@link ShardsWorld.addAboutOne}, as `stateOf` has it. @param id - of its person. */
+export const eventOfOne = (name: string, id: string): string =>
+  JSON.stringify({ name, id, email: 's@x.y' });
 
 /** As of intake. */
 const PART_OPERATIONS_MAX = 1_000;
