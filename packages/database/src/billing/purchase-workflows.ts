@@ -132,7 +132,7 @@ export async function findPurchaseOfInvoice(
 ): Promise<PurchaseWorkflow | undefined> {
   const { rows } = await sql<PurchaseWorkflow>`
     select ${PURCHASE_WORKFLOW} from runs where account_id = ${accountId} and invoice_id = ${invoiceId}
-     order by run_id`.execute(database);
+     order by run_id limit 1`.execute(database);
   return rows[0];
 }
 
@@ -191,7 +191,7 @@ export async function renewPurchaseLease(
   const { rows } = await sql`
     update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
      where account_id = ${workflow.accountId} and run_id = ${workflow.runId} and fence = ${workflow.fence}
-       and lease_until is not null
+       and status = 'pending' and lease_until is not null
     returning 1`.execute(database);
   return rows.length > 0;
 }

@@ -14,6 +14,7 @@ import {
   type Move,
   type Place,
 } from '@sluice/domain/billing/credit-ledger';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from '../connection/columns.ts';
 import type { Transaction } from '../connection/connection.ts';
@@ -43,9 +44,9 @@ export async function lockAccount(
   const { rows } = await sql<{ lastGrantId: number; lastEntryId: string }>`
     select last_grant_id as "lastGrantId", last_entry_id as "lastEntryId" from credit_accounts
      where account_id = ${accountId} and kind = ${kind} for update`.execute(transaction);
-  // It is there: no row of the table is ever deleted.
-  const { lastGrantId, lastEntryId } = rows[0] as (typeof rows)[number];
-  return { lastGrantId, lastEntryId: Number(lastEntryId) };
+  const [row] = rows;
+  if (!row) throw new AppError('BUG', 'a credit account is gone');
+  return { lastGrantId: row.lastGrantId, lastEntryId: Number(row.lastEntryId) };
 }
 
 export type TakeOnceOutcome =

@@ -44,7 +44,7 @@ import {
   type ProcessCommitBatchDeps,
 } from './apply-in-transaction.ts';
 import { findEarlierBatches, waitingVisitorsOf, type HeldBatch } from './earlier-batches.ts';
-import { type Run } from './earlier-runs.ts';
+import type { Run } from './earlier-runs.ts';
 import { inFlushOrder, type FlushPart } from './flush-order.ts';
 import { readUnlocked, type UnlockedRows } from './state/load-state.ts';
 import { EarlierFirst } from './make-way.ts';
