@@ -89,6 +89,19 @@ test('deliveries run 1,024 ahead of one that hangs, and the others follow once i
   expect(world.sent).toEqual(eventIds(1, 1_100));
 });
 
+test('a delivery that is logged while another one hangs is read and sent beside it', async () => {
+  await allowEight(world);
+  await world.log(1);
+  const answer = holdEach(world, ['e1']);
+  const inProgress = new LanesInProgress();
+  const delivering = world.deliver({ inProgress });
+  await until(() => world.sent.length === 1);
+  for (const lane of await world.log(1)) expect(inProgress.tell(lane)).toBe(true);
+  await until(() => world.sent.length === 2);
+  answer('e1');
+  expect(await delivering).toEqual({ outcome: 'idle' });
+});
+
 test('deliveries that are handed over while the first one hangs are read later, beyond the next few', async () => {
   const { gate, inProgress, delivering, reads } = await drainHanded();
   for (let count = 0; count < 40; count++) expect(inProgress.tell(await logOne())).toBe(true);
