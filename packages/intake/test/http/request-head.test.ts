@@ -14,7 +14,7 @@ const source = (headers: readonly (readonly [string, string])[]) => ({
     headers.forEach(([name, value]) => each(name, value)),
 });
 
-test('the head of a call has its own fields alone, and none of the call before it', () => {
+test('the head of a call has its own fields alone, after any other call', () => {
   fc.assert(
     fc.property(fc.array(fc.array(header, { maxLength: 12 }), { maxLength: 5 }), (calls) => {
       for (const headers of calls)
