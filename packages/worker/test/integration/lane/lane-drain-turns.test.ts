@@ -2,7 +2,7 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { IdleTime } from '../../../src/scheduling/idle-time.ts';
 import {
   allowEight,
@@ -112,4 +112,13 @@ test('a delivery that is given up is stored before the lane is given back, and a
   const policy = { ...POLICY, giveUpAfterMs: 0 };
   expect(await world.deliver({ policy })).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(1, 2));
+});
+
+test('a failed delivery without others beside it is stored and the lane given back in one statement', async () => {
+  await world.log(1);
+  world.behave = () => status(500);
+  const store = storeOf(world);
+  const keep = vi.spyOn(store, 'keep');
+  expect(await world.deliver({ store })).toMatchObject({ outcome: 'waiting' });
+  expect(keep).toHaveBeenCalledTimes(1);
 });
