@@ -104,11 +104,10 @@ export class CommitGroup {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): void {
-    const [first] = operations;
-    const caller = { committed: done };
-    this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, caller);
-    this.#countOf(first?.environmentId ?? 0, sizeBytes);
-    if (first !== undefined && operations.length === 1) {
+    const first = operations[0] as Operation;
+    this.#count(operations.length, first.receivedAtMs, sizeBytes, { committed: done });
+    this.#countOf(first.environmentId, sizeBytes);
+    if (operations.length === 1) {
       const hash = shardHashOf(first);
       const part = this.#partFor(hash % this.#shardCount);
       part.writer.add(JSON.stringify(first));
