@@ -22,13 +22,14 @@ describe('group commit', () => {
     expect(answers).toEqual(['committed']);
   });
 
-  test('one flush is in flight; calls that arrive meanwhile are the next one, whole and in order', async () => {
+  test('one flush is in flight; calls that arrive meanwhile are the next one, and are answered, in order', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });
     let arrival = broker.arrival();
     batcher.add([event('a', '0')], 10, () => undefined);
     await arrival;
-    for (let n = 1; n <= 5; n++) batcher.add([event('a', String(n))], 10, () => undefined);
+    const answered: number[] = [];
+    for (let n = 1; n <= 5; n++) batcher.add([event('a', String(n))], 10, () => answered.push(n));
     expect(broker.flushes).toHaveLength(1);
     arrival = broker.arrival();
     broker.flushes[0]?.confirm();
@@ -37,6 +38,7 @@ describe('group commit', () => {
     broker.flushes[1]?.confirm();
     await batcher.drain();
     expect(broker.flushes).toHaveLength(2);
+    expect(answered).toEqual([1, 2, 3, 4, 5]);
   });
 
   test('callers are answered once the next flush is on its way, and at once if no call waits', async () => {

@@ -1,5 +1,5 @@
 /** Sizes, places and keys of the calls of one flush. */
-import type { Operation } from '@sluice/domain/operations/operation';
+import type { Operation, TrackEvent } from '@sluice/domain/operations/operation';
 import { keyHashOf, shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { readPlaces } from '@sluice/domain/operations/flush-places';
 import { CommitBatchBuffers, commitBatchText } from '@sluice/platform/queue/commit-batch-writer';
@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { RepeatedEventIds } from '../../src/groups/repeated-event-ids.ts';
 import { CommitGroup } from '../../src/groups/commit-group.ts';
 import { FastTrackParser } from '../../src/groups/fast-track-parser.ts';
+import { OperationWriter } from '../../src/groups/operation-writer.ts';
 import { event } from '../support/batcher-under-test.ts';
 import { operationsOfText } from '../support/operations-in.ts';
 
@@ -60,12 +61,19 @@ test('a flush without calls has no size and no time; each call adds its own, by 
   group.add([event(ONE, '1', 30)], 10, done);
   group.add([event(ONE, '2', 20), event(ONE, '3', 25)], 5, done);
   group.add([{ ...event(OTHER, '4', 40), environmentId: 2 }], 7, done);
-  expect(group).toMatchObject({ operationCount: 4, sizeBytes: 22, arrivedAtMs: 20 });
+  group.add([event(OTHER, '5', 50)], 3, done);
+  // None of these calls spans shards.
+  expect(group).toMatchObject({
+    operationCount: 5,
+    sizeBytes: 25,
+    arrivedAtMs: 20,
+    isAtomic: false,
+  });
   expect([...group.sizes]).toEqual([
-    [1, 15],
+    [1, 18],
     [2, 7],
   ]);
-  expect(group.callers).toHaveLength(3);
+  expect(group.callers).toHaveLength(4);
   expect(group.heldSizeBytes).toBe(
     group.parts.reduce((sum, { writer }) => sum + writer.heldSizeBytes, 0),
   );
@@ -106,6 +114,35 @@ test('simple calls have their places and keys, and span shards as other calls do
   addParsed(ofOnePerson, [{ userId: ONE }, { userId: ONE }]);
   expect(ofOnePerson.isAtomic).toBe(false);
   expect(finish(ofOnePerson)).toMatchObject([{ flushId: undefined, places: undefined }]);
+});
+
+test('a call that is cut between commit batches names the place of each operation once', () => {
+  const group = createGroup();
+  const operations = Array.from({ length: 1_001 }, (_, n) => event(ONE, String(n)));
+  group.add([...operations, event(OTHER, 'last')], 10, done);
+  expect(group.isAtomic).toBe(true);
+  const byPlace = finish(group).flatMap(({ places, operations: written }) => {
+    expect(places).toHaveLength(written.length);
+    return written.map((operation, index) => [places?.[index] as number, operation] as const);
+  });
+  byPlace.sort(([one], [other]) => one - other);
+  expect(byPlace.map(([place]) => place)).toEqual(byPlace.map((_, index) => index));
+  expect(byPlace.map(([, operation]) => (operation as TrackEvent).eventId)).toEqual([
+    ...operations.map(({ eventId }) => eventId),
+    'last',
+  ]);
+});
+
+test('written operations of one shard span no commit batches, and those of two shards do', () => {
+  const written = (...people: string[]) => {
+    const writer = new OperationWriter(false);
+    for (const person of people) writer.add(event(person, person));
+    const group = createGroup();
+    group.addWritten(writer, 1, { committed: done });
+    return group.isAtomic;
+  };
+  expect(written(ONE, ONE)).toBe(false);
+  expect(written(ONE, OTHER)).toBe(true);
 });
 
 test('a batch with one operation that has its order is not free of order, with any others behind it', () => {
