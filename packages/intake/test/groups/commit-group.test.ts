@@ -133,7 +133,7 @@ test('a call that is cut between commit batches names the place of each operatio
   ]);
 });
 
-test('written operations of one shard span no commit batches, and those of two shards do', () => {
+test('written operations of two shards span commit batches, and operations of one shard do not', () => {
   const written = (...people: string[]) => {
     const writer = new OperationWriter(false);
     for (const person of people) writer.add(event(person, person));
