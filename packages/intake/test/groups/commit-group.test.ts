@@ -118,6 +118,7 @@ test('simple calls have their places and keys, and span shards as other calls do
 
 test('a call that is cut between commit batches names the place of each operation once', () => {
   const group = createGroup();
+  group.add([event(ONE, 'before-1'), event(ONE, 'before-2')], 1, done);
   const operations = Array.from({ length: 1_001 }, (_, n) => event(ONE, String(n)));
   group.add([...operations, event(OTHER, 'last')], 10, done);
   expect(group.isAtomic).toBe(true);
@@ -128,6 +129,8 @@ test('a call that is cut between commit batches names the place of each operatio
   byPlace.sort(([one], [other]) => one - other);
   expect(byPlace.map(([place]) => place)).toEqual(byPlace.map((_, index) => index));
   expect(byPlace.map(([, operation]) => (operation as TrackEvent).eventId)).toEqual([
+    'before-1',
+    'before-2',
     ...operations.map(({ eventId }) => eventId),
     'last',
   ]);
