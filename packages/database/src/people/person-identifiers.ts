@@ -106,20 +106,26 @@ export async function listIdentifiersOf(
   });
 }
 
-/** Writes the changes of identifiers. `updated` are locked, or their person is; their rows may be gone meanwhile. */
+/** Frees identifiers. By the primary key. */
+export async function deleteIdentifiers(
+  transaction: DatabaseOrTransaction,
+  keys: readonly IdentifierKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await forTenantParts(transaction, [keys], (part) =>
+    sql`
+      delete from person_identifiers i using ${keyRows(part.only(keys))}
+      where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value and ${part.isOf('i')}`.execute(
+      transaction,
+    ),
+  );
+}
+
+/** Writes identifiers. `updated` are locked, or their person is; their rows may be gone meanwhile. By the primary key. */
 export async function writeIdentifiers(
   transaction: DatabaseOrTransaction,
-  { inserted, updated, deleted }: RowChanges<IdentifierRow, IdentifierKey>,
+  { inserted, updated }: Pick<RowChanges<IdentifierRow, IdentifierKey>, 'inserted' | 'updated'>,
 ): Promise<void> {
-  if (deleted.length > 0) {
-    await forTenantParts(transaction, [deleted], (part) =>
-      sql`
-        delete from person_identifiers i using ${keyRows(part.only(deleted))}
-        where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value and ${part.isOf('i')}`.execute(
-        transaction,
-      ),
-    );
-  }
   if (updated.length > 0) {
     await sql`
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)

@@ -2,8 +2,9 @@
  * Writes the changes of the apply step: a statement a kind of change, for any number of rows. A kind without changes
  * needs no statement.
  *
- * The order matters. First, the identifiers of merged and deleted people move or go; then the apply step's changes of
- * identifiers are written. The issues log and the lanes come last, for all transactions share their rows.
+ * The order matters. First, identifiers that a person gives up go, so a merge does not move them before. Then the
+ * other identifiers of merged and deleted people move or go, and new ones are written. The issues log and the lanes
+ * come last, for all transactions share their rows.
  *
  * Part of step 9 of the walk. Before: `process-commit-batch.ts` applies the operations. After: the commit.
  */
@@ -24,6 +25,7 @@ import {
   updatePeople,
 } from '@sluice/database/people/people';
 import {
+  deleteIdentifiers,
   deleteIdentifiersOf,
   suppressIdentifiersOf,
   writeIdentifiers,
@@ -39,6 +41,7 @@ export async function writeChanges(
   changes: StateChanges,
   taking?: LaneTaking,
 ): Promise<LoggedLane[]> {
+  await deleteIdentifiers(sending, changes.identifiers.deleted);
   await movePeople(sending, changes.moves);
   await recordLaneMerges(sending, changes.moves);
   await suppressIdentifiersOf(sending, changes.suppressedPeople);

@@ -35,7 +35,7 @@ beforeAll(async () => {
   );
   const [ann] = identifiers;
   const bob = { ...ann!, value: 'bob', personId: NUMBER + 1 };
-  await writeIdentifiers(database, { inserted: [...identifiers, bob], updated: [], deleted: [] });
+  await writeIdentifiers(database, { inserted: [...identifiers, bob], updated: [] });
   const message = {
     environmentId: 1,
     deliveryId: 'message',
