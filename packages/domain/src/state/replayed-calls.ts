@@ -12,13 +12,7 @@
  */
 import type { Operation } from '../operations/operation.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
-import type {
-  DeletedIdentifier,
-  DeletedKind,
-  DeletedNames,
-  IdentifierKey,
-  PersonKey,
-} from './loaded-state.ts';
+import type { DeletedIdentifier, DeletedNames, IdentifierKey, PersonKey } from './loaded-state.ts';
 import {
   blockedEnd,
   forgottenUntil,
@@ -91,14 +85,16 @@ export function ownersWhoMayBeThere(rows: readonly DeletedIdentifier[]): PersonK
 
 export class Deletions {
   readonly #remembered = new Map<string, DeletedIdentifier>();
-  readonly #added = new Map<string, DeletedIdentifier>();
+  /** In the order of the calls. Only late calls look at them, so they are joined with the others at the first look. */
+  readonly #added: DeletedIdentifier[] = [];
+  #joinedCount = 0;
 
   constructor(stored: readonly DeletedIdentifier[]) {
     for (const each of stored) keepIn(this.#remembered, each);
   }
 
   get isEmpty(): boolean {
-    return this.#remembered.size === 0;
+    return this.#remembered.size === 0 && this.#added.length === 0;
   }
 
   /** The name was the person's until a time. */
@@ -143,7 +139,7 @@ export class Deletions {
   /** The deleted person had one more name. */
   addFurtherName(key: FormerKey, personId: number, untilMs: number): void {
     const { environmentId } = key;
-    const number = this.#remembered.get(textOf(numberKeyOf({ environmentId, personId })));
+    const number = this.#find(numberKeyOf({ environmentId, personId }));
     const owners = { [personEnd(personId, { receivedAtMs: untilMs })]: untilMs };
     for (const { owner, untilMs: receivedAtMs } of readEnds(number?.owners ?? null))
       if (owner === 'blocked') owners[blockedEnd(personId, { receivedAtMs })] = receivedAtMs;
@@ -152,27 +148,29 @@ export class Deletions {
 
   /** Each added one once. */
   added(): DeletedIdentifier[] {
-    return [...this.#added.values()];
+    const rows = new Map<string, DeletedIdentifier>();
+    for (const each of this.#added) keepIn(rows, each);
+    return [...rows.values()];
   }
 
   /** The names of a deleted person; undefined if they are not remembered. */
   namesOf(person: PersonKey): DeletedNames | undefined {
-    return this.#remembered.get(textOf(numberKeyOf(person)))?.names ?? undefined;
+    return this.#find(numberKeyOf(person))?.names ?? undefined;
   }
 
   /** When the person was deleted; undefined if that is not remembered. */
   deletedAtMs(person: PersonKey): number | undefined {
-    return this.#remembered.get(textOf(numberKeyOf(person)))?.owners?.[person.personId];
+    return this.#find(numberKeyOf(person))?.owners?.[person.personId];
   }
 
   /** When the person was deleted, or the end of their suppression; undefined if that is not remembered. */
   goneAtMs(person: PersonKey): number | undefined {
-    return this.#remembered.get(textOf(numberKeyOf(person)))?.deletedAtMs;
+    return this.#find(numberKeyOf(person))?.deletedAtMs;
   }
 
   /** Whom the name meant when the call was received; undefined if it means now whom it meant then. */
   ownerAt(key: FormerKey, { receivedAtMs }: Operation): FormerOwner | undefined {
-    const row = this.#remembered.get(textOf(key));
+    const row = this.#find(key);
     if (!row || row.deletedAtMs <= receivedAtMs) return undefined;
     const ends = readEnds(row.owners);
     const forgottenUntilMs = forgottenUntil(row.owners, ends);
@@ -196,18 +194,16 @@ export class Deletions {
 
   /** Kinds of names that an unknown owner had. */
   marksOf({ environmentId, kind, value }: IdentifierKey): readonly ('id' | 'email')[] {
-    const row = this.#remembered.get(textOf({ environmentId, kind, value }));
+    const row = this.#find({ environmentId, kind, value });
     return MARKED_KINDS.filter((held) => {
-      const mark = this.#remembered.get(
-        textOf({ environmentId, kind: `${kind} with ${held}`, value }),
-      );
+      const mark = this.#find({ environmentId, kind: `${kind} with ${held}`, value });
       return mark !== undefined && mark.deletedAtMs === row?.deletedAtMs;
     });
   }
 
   /** The person, or whom they became. */
   #heirOf(person: PersonKey): PersonKey {
-    const row = this.#remembered.get(textOf(numberKeyOf(person)));
+    const row = this.#find(numberKeyOf(person));
     const personId = heirIn(row?.owners ?? null);
     return personId === undefined
       ? person
@@ -220,9 +216,13 @@ export class Deletions {
     owners: Readonly<Record<string, number>>,
     names: DeletedNames | null = null,
   ): void {
-    const added = { environmentId, kind, value, deletedAtMs, owners, names };
-    keepIn(this.#remembered, added);
-    keepIn(this.#added, added);
+    this.#added.push({ environmentId, kind, value, deletedAtMs, owners, names });
+  }
+
+  #find(key: NamedRow): DeletedIdentifier | undefined {
+    for (; this.#joinedCount < this.#added.length; this.#joinedCount++)
+      keepIn(this.#remembered, this.#added[this.#joinedCount] as DeletedIdentifier);
+    return this.#remembered.get(textOf(key));
   }
 }
 
@@ -245,12 +245,7 @@ function keepIn(rows: Map<string, DeletedIdentifier>, row: DeletedIdentifier): v
 const numberKeyOf = ({ environmentId, personId }: PersonKey) =>
   ({ environmentId, kind: 'svc_id', value: String(personId) }) as const;
 
-const textOf = ({
-  environmentId,
-  kind,
-  value,
-}: {
-  readonly environmentId: number;
-  readonly kind: DeletedKind;
-  readonly value: string;
-}): string => `${environmentId}\u0000${kind}\u0000${value}`;
+type NamedRow = Pick<DeletedIdentifier, 'environmentId' | 'kind' | 'value'>;
+
+const textOf = ({ environmentId, kind, value }: NamedRow): string =>
+  `${environmentId}\u0000${kind}\u0000${value}`;
