@@ -62,7 +62,7 @@ test('a flush without calls has no size and no time; each call adds its own, by 
   group.add([event(ONE, '2', 20), event(ONE, '3', 25)], 5, done);
   group.add([{ ...event(OTHER, '4', 40), environmentId: 2 }], 7, done);
   group.add([event(OTHER, '5', 50)], 3, done);
-  // None of these calls spans shards.
+  // Each of these calls is of one shard.
   expect(group).toMatchObject({
     operationCount: 5,
     sizeBytes: 25,
