@@ -65,3 +65,13 @@ test('a release is counted once', () => {
   expect(capacity.totalSize).toBe(1);
   expect(capacity.heldBy(1)).toBe(0);
 });
+
+test('a workspace that released all of it and takes some again has its count beside another one', () => {
+  const { capacity } = openCapacity();
+  expect(capacity.take(1, 2)).toBe(true);
+  capacity.release(1, 2);
+  expect(capacity.take(1, 1)).toBe(true);
+  expect(capacity.take(2, 1)).toBe(true);
+  expect(capacity.heldBy(1)).toBe(1);
+  expect(capacity.totalSize).toBe(2);
+});
