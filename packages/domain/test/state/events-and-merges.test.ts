@@ -23,6 +23,8 @@ beforeEach(() => {
 
 const codes = (changes: StateChanges): string[] => changes.issues.map((row) => row.issue.code);
 const named = (name: string) => store.events.find((event) => event.name === name);
+const TIMES = ['occurredAtMs', 'receivedAtMs'] as const;
+
 describe('events', () => {
   it('creates the person that an event names by id or email', () => {
     store.apply(track('id:1', 'a'), track('email:b@x', 'b'));
@@ -179,17 +181,23 @@ describe('merging', () => {
     },
   );
 
-  it('leaves stored events of more than 30 days ago with the secondary', () => {
-    store.apply(identify('id:1'), identify('id:2'));
-    store.apply(
-      track('id:2', 'long ago', {
-        occurredAtMs: NOW_MS - 31 * DAY_MS,
-        receivedAtMs: NOW_MS - 31 * DAY_MS,
-      }),
-    );
-    store.apply(merge('id:1', 'id:2'));
-    expect(named('long ago')?.personId).toBe(2);
-  });
+  it.each(
+    WAYS.flatMap(([way, isTogether]) => TIMES.map((time) => [time, way, isTogether] as const)),
+  )(
+    'leaves events whose %s is more than 30 days ago with the secondary, %s',
+    (time, _, isTogether) => {
+      store.applyEach(
+        isTogether,
+        identify('id:1'),
+        identify('id:2'),
+        track('id:2', 'new'),
+        track('id:2', 'old', { [time]: NOW_MS - 31 * DAY_MS }),
+        merge('id:1', 'id:2'),
+      );
+      expect(named('new')?.personId).toBe(1);
+      expect(named('old')?.personId).toBe(2);
+    },
+  );
 
   it('follows merges of merges, and ignores a merge of a person with themselves', () => {
     store.apply(identify('id:1'), identify('id:2'), identify('id:3'), track('id:3', 'seen'));
