@@ -98,10 +98,18 @@ export function jsonColumn<Row>(
   rows: readonly Row[],
   valueOf: (row: Row) => object | null,
 ): Buffer {
-  return variableColumn(TYPE_OIDS.jsonb, rows, (row) => {
+  return jsonTextColumn(rows, (row) => {
     const value = valueOf(row);
     return value === null ? null : JSON.stringify(value);
   });
+}
+
+/** Cast to `jsonb[]`. Texts of JSON. */
+export function jsonTextColumn<Row>(
+  rows: readonly Row[],
+  valueOf: (row: Row) => string | null,
+): Buffer {
+  return variableColumn(TYPE_OIDS.jsonb, rows, valueOf);
 }
 
 function eightByteColumn<Row>(

@@ -9,11 +9,17 @@ import type {
   IdentifierKey,
   PersonKey,
 } from '@sluice/domain/state/loaded-state';
-import { heirIn } from '@sluice/domain/state/names/name-ends';
+import { heirIn, type OwnerEnds } from '@sluice/domain/state/names/name-ends';
 import { deletedKeysOf, ownersWhoMayBeThere } from '@sluice/domain/state/replayed-calls';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
-import { integerColumn, jsonColumn, textColumn, timestampColumn } from '../connection/columns.ts';
+import {
+  integerColumn,
+  jsonColumn,
+  jsonTextColumn,
+  textColumn,
+  timestampColumn,
+} from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
 import { ChangedMeanwhile } from '../connection/statement-failure.ts';
 import { inTenantParts } from '../connection/tenant-statements.ts';
@@ -102,6 +108,11 @@ export async function listHeldOwners(
   return remembered;
 }
 
+interface StoredEnds extends Omit<DeletedIdentifier, 'deletedAtMs' | 'owners'> {
+  readonly deletedAt: Date;
+  readonly owners: Readonly<Record<string, number>> | null;
+}
+
 const personText = ({ environmentId, personId }: PersonKey): string =>
   `${environmentId} ${personId}`;
 
@@ -111,7 +122,7 @@ async function listWithOwners(
 ): Promise<DeletedIdentifier[]> {
   const rows = await inTenantParts(database, [keys], async (part) => {
     const own = part.only(keys);
-    const found = await sql<Omit<DeletedIdentifier, 'deletedAtMs'> & { deletedAt: Date }>`
+    const found = await sql<StoredEnds>`
       with named as (
         select d.*
           from unnest(
@@ -134,8 +145,15 @@ async function listWithOwners(
                where ${part.isOf('d')}) as r`.execute(database);
     return found.rows;
   });
-  return rows.map(({ deletedAt, ...key }) => ({ ...key, deletedAtMs: deletedAt.getTime() }));
+  return rows.map(({ deletedAt, owners, ...key }) => ({
+    ...key,
+    deletedAtMs: deletedAt.getTime(),
+    owners: owners && new Map(Object.entries(owners)),
+  }));
 }
+
+const textOfEnds = (owners: OwnerEnds): string =>
+  `{${Array.from(owners, ([end, untilMs]) => `${JSON.stringify(end)}:${untilMs}`).join(',')}}`;
 
 /** Remembers identifiers; of one that was deleted before, the later deletion. By the primary key. */
 export async function rememberDeletedIdentifiers(
@@ -150,7 +168,7 @@ export async function rememberDeletedIdentifiers(
       ${textColumn(deleted, (row) => row.kind)}::text[],
       ${textColumn(deleted, (row) => row.value)}::text[],
       ${timestampColumn(deleted, (row) => row.deletedAtMs)}::timestamptz[],
-      ${jsonColumn(deleted, (row) => row.owners)}::jsonb[],
+      ${jsonTextColumn(deleted, (row) => row.owners && textOfEnds(row.owners))}::jsonb[],
       ${jsonColumn(deleted, (row) => row.names)}::jsonb[]
     ) as d (environment_id, kind, value, deleted_at, owners, names)
     order by environment_id, kind collate "C", value collate "C"

@@ -14,6 +14,7 @@ import type { ReportingEvent } from '../delivery/reporting-event.ts';
 import type { OrderPlace } from '../operations/order-place.ts';
 import type { StoredIdentifierKind } from '../operations/state-keys.ts';
 import type { AttributePlaces } from './attribute-places.ts';
+import type { OwnerEnds } from './names/name-ends.ts';
 import type { VisitorProfile } from './visitor-profile.ts';
 
 export interface IdentifierKey {
@@ -48,8 +49,8 @@ export interface DeletedIdentifier {
   readonly value: string;
   /** When intake took the call that deletes, suppresses or unsuppresses: the last of them. */
   readonly deletedAtMs: number;
-  /** Until when it was whose (`replayed-calls.ts`); null if an earlier version remembered it. */
-  readonly owners: Readonly<Record<string, number>> | null;
+  /** Until when it was whose; null if an earlier version remembered it. */
+  readonly owners: OwnerEnds | null;
   /** Of a deleted person, under their number; else null. */
   readonly names: DeletedNames | null;
 }

@@ -23,6 +23,7 @@ import {
   personEnd,
   readEnds,
   type EndTime,
+  type OwnerEnds,
 } from './names/name-ends.ts';
 
 /** Of these kinds, earlier versions kept a mark for a name whose owner had one. */
@@ -100,29 +101,30 @@ export class Deletions {
   /** The name was the person's until a time. */
   addName(key: FormerKey, personId: number, time: EndTime): void {
     const { receivedAtMs } = time;
-    this.#add(key, receivedAtMs, { [personEnd(personId, time)]: receivedAtMs });
+    this.#add(key, receivedAtMs, endOf(personEnd(personId, time), receivedAtMs));
   }
 
   /** The person had these names when they were deleted. */
   addPerson(person: PersonKey, names: DeletedNames, deletedAtMs: number): void {
-    this.#add(numberKeyOf(person), deletedAtMs, { [person.personId]: deletedAtMs }, names);
+    const owners = endOf(String(person.personId), deletedAtMs);
+    this.#add(numberKeyOf(person), deletedAtMs, owners, names);
   }
 
   /** The person became part of another one. */
   addMerged(person: PersonKey, heirId: number, mergedAtMs: number): void {
-    this.#add(numberKeyOf(person), mergedAtMs, { [heirEnd(heirId)]: mergedAtMs });
+    this.#add(numberKeyOf(person), mergedAtMs, endOf(heirEnd(heirId), mergedAtMs));
   }
 
   /** A name that was blocked was so until a time. */
   addBlocked(key: FormerKey, personId: number, time: EndTime): void {
     const { receivedAtMs } = time;
-    this.#add(key, receivedAtMs, { [blockedEnd(personId, time)]: receivedAtMs });
+    this.#add(key, receivedAtMs, endOf(blockedEnd(personId, time), receivedAtMs));
   }
 
   /** The name had no person when it was deleted. */
   addUnmade(key: FormerKey, time: EndTime): void {
     const { receivedAtMs } = time;
-    this.#add(key, receivedAtMs, { [nobodyEnd(time)]: receivedAtMs });
+    this.#add(key, receivedAtMs, endOf(nobodyEnd(time), receivedAtMs));
   }
 
   /**
@@ -130,19 +132,17 @@ export class Deletions {
    * deleted later. From then on the name means its present owner.
    */
   endEarlier(key: FormerKey, { end, untilMs, place }: FormerOwner, atMs: number): void {
-    this.#add(key, untilMs, {
-      [end ?? nobodyEnd({ receivedAtMs: atMs })]: atMs,
-      [freeEnd({ receivedAtMs: untilMs, place })]: untilMs,
-    });
+    const owners = endOf(end ?? nobodyEnd({ receivedAtMs: atMs }), atMs);
+    this.#add(key, untilMs, owners.set(freeEnd({ receivedAtMs: untilMs, place }), untilMs));
   }
 
   /** The deleted person had one more name. */
   addFurtherName(key: FormerKey, personId: number, untilMs: number): void {
     const { environmentId } = key;
     const number = this.#find(numberKeyOf({ environmentId, personId }));
-    const owners = { [personEnd(personId, { receivedAtMs: untilMs })]: untilMs };
+    const owners = endOf(personEnd(personId, { receivedAtMs: untilMs }), untilMs);
     for (const { owner, untilMs: receivedAtMs } of readEnds(number?.owners ?? null))
-      if (owner === 'blocked') owners[blockedEnd(personId, { receivedAtMs })] = receivedAtMs;
+      if (owner === 'blocked') owners.set(blockedEnd(personId, { receivedAtMs }), receivedAtMs);
     this.#add(key, number?.deletedAtMs ?? untilMs, owners);
   }
 
@@ -160,7 +160,7 @@ export class Deletions {
 
   /** When the person was deleted; undefined if that is not remembered. */
   deletedAtMs(person: PersonKey): number | undefined {
-    return this.#find(numberKeyOf(person))?.owners?.[person.personId];
+    return this.#find(numberKeyOf(person))?.owners?.get(String(person.personId));
   }
 
   /** When the person was deleted, or the end of their suppression; undefined if that is not remembered. */
@@ -213,7 +213,7 @@ export class Deletions {
   #add(
     { environmentId, kind, value }: FormerKey,
     deletedAtMs: number,
-    owners: Readonly<Record<string, number>>,
+    owners: OwnerEnds,
     names: DeletedNames | null = null,
   ): void {
     this.#added.push({ environmentId, kind, value, deletedAtMs, owners, names });
@@ -226,6 +226,9 @@ export class Deletions {
   }
 }
 
+const endOf = (text: string, untilMs: number): Map<string, number> =>
+  new Map<string, number>().set(text, untilMs);
+
 /** As the database joins two rows (`database/src/people/deleted-identifiers.ts`). */
 function keepIn(rows: Map<string, DeletedIdentifier>, row: DeletedIdentifier): void {
   const text = textOf(row);
@@ -237,7 +240,8 @@ function keepIn(rows: Map<string, DeletedIdentifier>, row: DeletedIdentifier): v
   rows.set(text, {
     ...row,
     deletedAtMs: Math.max(known.deletedAtMs, row.deletedAtMs),
-    owners: known.owners || row.owners ? { ...known.owners, ...row.owners } : null,
+    owners:
+      known.owners || row.owners ? new Map([...(known.owners ?? []), ...(row.owners ?? [])]) : null,
     names: known.names || row.names ? { ...known.names, ...row.names } : null,
   });
 }

@@ -220,7 +220,7 @@ it('if a name had too many owners since, a late call by it changes no person and
   store.apply(at(rename('id:x', null), 100));
   store.deletedIdentifiers = store.deletedIdentifiers.map((row) => ({
     ...row,
-    owners: row.owners && { ...row.owners, forgotten: 0 },
+    owners: row.owners && new Map([...row.owners, ['forgotten', 0]]),
   }));
   for (const call of [remove('id:x'), identify('id:x', { plan: 'old' })]) {
     const { issues } = store.apply(late(call, 50));
@@ -237,7 +237,8 @@ it('a late call of before the last forgotten owner finds no person, also if an e
   const [early, forgotten] = [NOW_MS + 50, NOW_MS + 200];
   store.deletedIdentifiers = store.deletedIdentifiers.map((row) => ({
     ...row,
-    owners: row.owners && { [`nobody ${early}`]: early, ...row.owners, forgotten },
+    owners:
+      row.owners && new Map([[`nobody ${early}`, early], ...row.owners, ['forgotten', forgotten]]),
   }));
   for (const atMs of [40, 100, 199]) {
     const { issues } = store.apply(late(remove('id:x'), atMs));
@@ -246,4 +247,21 @@ it('a late call of before the last forgotten owner finds no person, also if an e
   expect(store.people).toHaveLength(1);
   store.apply(late(remove('id:x'), 200));
   expect(store.people).toHaveLength(0);
+});
+
+it('a name that was deleted without a person is of the person to whom a late call gave it before', () => {
+  store.apply(identify('id:x'));
+  store.apply(at(remove('email:a@x.example'), 300));
+  store.apply(late(identify('id:x', { email: 'a@x.example' }), 100));
+  store.apply(late(identify('email:a@x.example', { plan: 'pro' }), 200));
+  expect(store.people).toMatchObject([{ id: 'x', attributes: { plan: 'pro' } }]);
+});
+
+it('a name that a late call gave to a person who was suppressed was suppressed with their others', () => {
+  store.apply(identify('id:x'));
+  store.apply(at(suppress('id:x'), 200));
+  store.apply(at(unsuppress('id:x'), 400));
+  store.apply(late(identify('id:x', { email: 'a@x.example' }), 100));
+  const { issues } = store.apply(late(track('email:a@x.example', 'seen'), 300));
+  expect(issues).toMatchObject([{ issue: { code: 'suppressed' } }]);
 });

@@ -9,6 +9,14 @@ test('a name that two people give up in one transaction is remembered once, with
   deletions.addName(key, 7, { receivedAtMs: 20 });
   deletions.addName(key, 8, { receivedAtMs: 10 });
   expect(deletions.added()).toEqual([
-    { ...key, deletedAtMs: 20, owners: { '7 20': 20, '8 10': 10 }, names: null },
+    {
+      ...key,
+      deletedAtMs: 20,
+      owners: new Map([
+        ['7 20', 20],
+        ['8 10', 10],
+      ]),
+      names: null,
+    },
   ]);
 });
