@@ -4,7 +4,6 @@ import type {
   MessageDeliveryRow,
   RowChanges,
 } from '@sluice/domain/state/loaded-state';
-import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from '../connection/columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
@@ -44,41 +43,6 @@ export async function listMessageDeliveries(
     personId: personId === null ? null : Number(personId),
     createdAtMs: createdAt.getTime(),
   }));
-}
-
-/**
- * The messages of the people whom operations name by an identifier or a svc_id. By the primary key of
- * `person_identifiers`, then `message_deliveries_by_person`.
- */
-export async function listMessagesOfOwners(
-  database: DatabaseOrTransaction,
-  { identifiers, people }: Pick<StateNeeds, 'identifiers' | 'people'>,
-): Promise<MessageDeliveryKey[]> {
-  if (identifiers.length + people.length === 0) return [];
-  return inTenantParts(database, [identifiers, people], async (part) => {
-    const names = part.only(identifiers);
-    const numbers = part.only(people);
-    const found = await sql<MessageDeliveryKey>`${PREPARED}
-      with owners as (
-        select i.environment_id, i.person_id
-          from unnest(
-            ${integerColumn(names, (each) => each.environmentId)}::int[],
-            ${textColumn(names, (each) => each.kind)}::text[],
-            ${textColumn(names, (each) => each.value)}::text[]
-          ) as k (environment_id, kind, value)
-          join person_identifiers i using (environment_id, kind, value)
-         where i.person_id is not null and ${part.isOf('i')}
-        union
-        select * from unnest(
-          ${integerColumn(numbers, (each) => each.environmentId)}::int[],
-          ${bigintColumn(numbers, (each) => each.personId)}::bigint[]
-        )
-      )
-      select m.environment_id as "environmentId", m.delivery_id as "deliveryId"
-        from owners join message_deliveries m using (environment_id, person_id)
-       where ${part.isOf('m')}`.execute(database);
-    return found.rows;
-  });
 }
 
 /**

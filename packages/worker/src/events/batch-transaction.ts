@@ -170,11 +170,10 @@ function applyInOne(
     const held = heldOf(parts, found);
     // When isolating, an operation that cannot even be read through is found when it is applied.
     const needs = isIsolating ? undefined : findStateNeeds(operations);
-    if (pending) {
-      const reports = reportingIncoming.length > 0;
-      const earlier = await findEarlierBatches(transaction, pending, held, needs, reports);
-      if (earlier.length > 0) throw new EarlierFirst(earlier);
-    }
+    const reports = reportingIncoming.length > 0;
+    const earlier =
+      pending && (await findEarlierBatches(transaction, pending, held, needs, reports));
+    if (earlier && earlier.batches.length > 0) throw new EarlierFirst(earlier.batches);
     if (stance === 'merges' && !(pending && isLogged)) await waitToMerge(transaction);
     const subscriptions = await loadSubscriptions(transaction, reportingIncoming, operations);
     const visitorsOf = waitingVisitorsOf(pending, held);
@@ -204,6 +203,7 @@ function applyInOne(
             looksForRemadeNames,
             waitingVisitorsOf: visitorsOf,
             ...(unlocked && { unlocked }),
+            ...(earlier?.released && { released: earlier.released }),
           },
           taking: deps.lanes?.taking(),
         });

@@ -12,10 +12,9 @@
  * Part of step 9 of the walk, called by `process-commit-batch.ts` after the claim.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
-import { listMessagesOfOwners } from '@sluice/database/events/message-deliveries';
 import { withFormerOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNamesOfObjects } from '@sluice/database/people/objects';
-import { listNamesOfOwners } from '@sluice/database/people/person-names';
+import { listNamesOfOwners, type NamesOfOwners } from '@sluice/database/people/person-names';
 import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
@@ -29,8 +28,7 @@ import {
 import type { Operation } from '@sluice/domain/operations/operation';
 import { keysOf, unsubscribeHashOf, visitorHashOf } from '@sluice/domain/operations/operation-keys';
 import { deliveryKey, keyHashOf } from '@sluice/domain/operations/shard';
-import { identifierText } from '@sluice/domain/operations/state-keys';
-import type { MessageDeliveryKey } from '@sluice/domain/state/loaded-state';
+import type { IdentifierKey } from '@sluice/domain/state/loaded-state';
 import type { PendingView } from '@sluice/platform/consumers/pending-batches';
 import type { PendingBatch } from '@sluice/platform/consumers/pending-index';
 import { within } from '@sluice/platform/process/within';
@@ -39,6 +37,16 @@ import { within } from '@sluice/platform/process/within';
 export interface HeldBatch {
   readonly batch: PendingBatch;
   readonly operations: readonly Operation[];
+}
+
+/** Batches that must be applied before the held ones, and names from the look at their people. */
+export interface EarlierBatches {
+  readonly batches: readonly PendingBatch[];
+  /**
+   * Identifiers of the people who may be deleted, suppressed or merged, as they are without a lock. Absent: no batch is
+   * waited for, and they were not looked up.
+   */
+  readonly released?: readonly IdentifierKey[];
 }
 
 /**
@@ -62,16 +70,16 @@ export async function findEarlierBatches(
   held: readonly HeldBatch[],
   known: StateNeeds | undefined,
   reports: boolean,
-): Promise<PendingBatch[]> {
+): Promise<EarlierBatches> {
   const isOrderFree = !reports && held.every(({ batch }) => batch.isOrderFree);
   const waiting = held.filter(({ batch }) =>
     isOrderFree ? pending.hasEarlierOrdered(batch) : pending.hasEarlier(batch),
   );
-  if (waiting.length === 0) return [];
+  if (waiting.length === 0) return { batches: [] };
   const needs = known ?? findStateNeeds(held.flatMap(({ operations }) => operations));
   const forgotten = pending.watchForgotten();
   try {
-    const keys = await keysOfHeld(transaction, held, needs);
+    const { keys, released } = await keysOfHeld(transaction, held, needs);
     const batches = waiting.map(({ batch }) => batch);
     // Keys of all for all, the first one's too: it can give one of its names to a person that a later one names, and join people
     // whom a batch between them names.
@@ -84,27 +92,38 @@ export async function findEarlierBatches(
     for (const each of forgotten.batches)
       if (each.place < lastPlace && each.keys.some((key) => keys.has(key | 0))) found.add(each);
     const ids = new Set(held.map(({ batch }) => batch.id));
-    return [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree));
+    return {
+      batches: [...found].filter((each) => !ids.has(each.id) && !(isOrderFree && each.isOrderFree)),
+      released,
+    };
   } finally {
     forgotten.end();
   }
 }
 
-/** Hashes of all names of the people and objects of the held batches, as signed integers. */
+/**
+ * Hashes of all names of the people and objects of the held batches, as signed integers.
+ *
+ * Messages of the people who may be deleted, suppressed or merged are among them. An earlier report on such a message is
+ * about its person, even if it names the address of another one. Other calls may come before it, so the many messages of
+ * their people are not looked up.
+ */
 async function keysOfHeld(
   transaction: DatabaseOrTransaction,
   held: readonly HeldBatch[],
   needs: StateNeeds,
-): Promise<ReadonlySet<number>> {
+): Promise<{
+  readonly keys: ReadonlySet<number>;
+  readonly released: NamesOfOwners['released'];
+}> {
   const keys = new Set<number>();
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
-  const [, ofVisitors, messages] = await Promise.all([
+  const [{ messages, released }, ofVisitors] = await Promise.all([
     addNamesOfOwners(keys, transaction, needs),
     // An object to which a visitor will relate somebody may be deleted by an earlier call.
     listObjectsOfVisitors(transaction, visitors),
-    listMessagesOfReleasing(transaction, needs),
   ]);
   for (const { environmentId, key } of ofVisitors) keys.add(keyHashOf(environmentId, key) | 0);
   for (const message of messages)
@@ -116,23 +135,7 @@ async function keysOfHeld(
     const marks = marksOf(operations);
     for (const key of batch.keys) if (!marks.has(key | 0)) keys.add(key | 0);
   }
-  return keys;
-}
-
-/**
- * Messages of the people who may be deleted, suppressed or merged. An earlier report on such a message is about its
- * person, even if it names the address of another one. Other calls may come before it, so the many messages of their
- * people are not looked up.
- */
-async function listMessagesOfReleasing(
-  transaction: DatabaseOrTransaction,
-  { releasesIdentifiers, releasing, identifiers, people }: StateNeeds,
-): Promise<readonly MessageDeliveryKey[]> {
-  if (!releasesIdentifiers) return [];
-  const names = identifiers.filter(({ environmentId, kind, value }) =>
-    releasing.has(identifierText(environmentId, kind, value)),
-  );
-  return listMessagesOfOwners(transaction, { identifiers: names, people });
+  return { keys, released };
 }
 
 /** Longer than a healthy broker takes. The transaction holds claims meanwhile. */
@@ -248,12 +251,14 @@ async function addNamesOfOwners(
   keys: Set<number>,
   database: DatabaseOrTransaction,
   needs: StateNeeds,
-): Promise<void> {
-  const names = await Promise.all([
+): Promise<NamesOfOwners> {
+  const [ofOwners, ofObjects] = await Promise.all([
     listNamesOfOwners(database, await withFormerOwners(database, needs)),
     listNamesOfObjects(database, needs),
   ]);
-  for (const { environmentId, key } of names.flat()) keys.add(keyHashOf(environmentId, key) | 0);
+  for (const { environmentId, key } of [...ofOwners.names, ...ofObjects])
+    keys.add(keyHashOf(environmentId, key) | 0);
+  return ofOwners;
 }
 
 /** True for two parts of one call: they are applied together. */

@@ -26,6 +26,7 @@ import { holdOwners, listHeldOwners } from '@sluice/database/people/deleted-iden
 import { listNewestVisitorPlaces, listVisitors } from '@sluice/database/people/visitors';
 import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import type {
+  IdentifierKey,
   IdentifierRow,
   MessageDeliveryRow,
   NewestVisitorPlace,
@@ -50,6 +51,8 @@ export interface LoadOptions {
   readonly waitingVisitorsOf: ReadonlySet<number>;
   /** Absent: they are read. */
   readonly unlocked?: UnlockedRows;
+  /** Identifiers of the people who may give up some. Absent: they are looked up. */
+  readonly released?: readonly IdentifierKey[];
   /** Looks whether an identifier that was given up while it was waited for is somebody's again. */
   readonly looksForRemadeNames: boolean;
 }
@@ -89,8 +92,8 @@ export async function loadState(
   named: StateNeeds,
   options: LoadOptions,
 ): Promise<LoadedState> {
-  const { keepsMergesOff, looksForTakenIds, waitingVisitorsOf, looksForRemadeNames, unlocked } =
-    options;
+  const { keepsMergesOff, looksForTakenIds, waitingVisitorsOf, looksForRemadeNames } = options;
+  const { unlocked, released } = options;
   await holdNames(sending, named.halves);
   const takenEvents = looksForTakenIds ? await claimEventIds(transaction, named.events) : [];
   if (!looksForTakenIds) await takeEventIds(sending, named.events);
@@ -99,7 +102,7 @@ export async function loadState(
     unlocked ?? (await readUnlocked(transaction, needs, keepsMergesOff));
   const identifiers = keepsMergesOff
     ? await readOrLockIdentifiers(transaction, needs, read, listed, looksForRemadeNames)
-    : await lockWithReleased(transaction, needs, needs.identifiers, looksForRemadeNames);
+    : await lockWithReleased(transaction, needs, needs.identifiers, looksForRemadeNames, released);
   const visitors = await listVisitors(transaction, visitorsIn(needs, identifiers));
   const { people, messageDeliveries } = await lockPeopleOf(
     transaction,

@@ -53,18 +53,21 @@ export async function readOrLockIdentifiers(
  * Operations may give up identifiers that they do not name. Other shards that hold such identifiers are waited for
  * here, in order, and not later in a deadlock. Only the waiting depends on this unlocked look: the identifiers to give
  * up are found by person when they are written.
+ *
+ * @param released - all identifiers of the people who may give up some, if they were looked up before.
  */
 export async function lockWithReleased(
   transaction: DatabaseOrTransaction,
   needs: StateNeeds,
   identifiers: readonly IdentifierKey[],
   looksForRemadeNames: boolean,
+  released?: readonly IdentifierKey[],
 ): Promise<IdentifierRow[]> {
   const lockNames = looksForRemadeNames ? lockRemade : lockIdentifiers;
   if (!needs.releasesIdentifiers) return lockNames(transaction, identifiers);
   const keys = new Map<string, IdentifierKey>();
   const releasing = identifiers.filter((key) => needs.releasing.has(textOf(key)));
-  const all = await listIdentifiersOf(transaction, releasing, needs.people);
+  const all = released ?? (await listIdentifiersOf(transaction, releasing, needs.people));
   for (const key of [...identifiers, ...all]) keys.set(textOf(key), key);
   return lockNames(transaction, [...keys.values()]);
 }

@@ -103,7 +103,7 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       false,
     );
     pending.forget([applied as PendingBatch]);
-    expect(await looking).toEqual([applied]);
+    expect((await looking).batches).toEqual([applied]);
     for (const batch of [given, between, removal]) await world.processToEnd(batch, pending);
     expect(await world.countOf('people', environmentId)).toBe(0);
   });
@@ -196,7 +196,9 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
       { batch: applied as PendingBatch, operations: [] },
       { batch: event as PendingBatch, operations: calls[2] as Operation[] },
     ];
-    expect(await findEarlierBatches(world.database, pending, held, undefined, false)).toEqual([]);
+    expect(await findEarlierBatches(world.database, pending, held, undefined, false)).toMatchObject(
+      { batches: [] },
+    );
     for (const batch of batches) await world.processToEnd(batch, pending);
   });
 
@@ -215,8 +217,8 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
         operations: inEnvironment(environmentId, calls[1] as Operation),
       },
     ];
-    const earlier = (reports: boolean): Promise<PendingBatch[]> =>
-      findEarlierBatches(world.database, pending, held, undefined, reports);
+    const earlier = async (reports: boolean): Promise<readonly PendingBatch[]> =>
+      (await findEarlierBatches(world.database, pending, held, undefined, reports)).batches;
     expect(await earlier(false)).toEqual([]);
     expect(await earlier(true)).toEqual([first]);
     const [removal, third] = await world.add([
@@ -232,6 +234,37 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
         JSON.stringify({ name: 'third', id: 'a', email: null }),
       ],
     });
+  });
+
+  test('the look at earlier batches finds the identifiers of people who are merged, and not of others', async () => {
+    const environmentId = world.newEnvironment();
+    await world.process(
+      inEnvironment(
+        environmentId,
+        identify('id:a', { email: 'a@x.y' }),
+        identify('id:b', { email: 'b@x.y' }),
+        identify('id:c', { email: 'c@x.y' }),
+      ),
+    );
+    const calls = [identify('id:a', { plan: 'pro' }), identify('id:c', { plan: 'pro' })];
+    const merging = inEnvironment(environmentId, ...calls, merge('id:a', 'id:b'));
+    const batches = await world.add([inEnvironment(environmentId, identify('id:d')), merging]);
+    const pending = world.newPending();
+    const batch = (await pending.find((batches[1] as CommitBatch).id)) as PendingBatch;
+    const { released = [] } = await findEarlierBatches(
+      world.database,
+      pending,
+      [{ batch, operations: merging }],
+      undefined,
+      false,
+    );
+    expect(released.map(({ kind, value }) => `${kind}:${value}`).toSorted()).toEqual([
+      'email:a@x.y',
+      'email:b@x.y',
+      'id:a',
+      'id:b',
+    ]);
+    for (const each of batches) await world.processToEnd(each, pending);
   });
 
   test('a batch about another person is not applied early', async () => {
