@@ -1,7 +1,7 @@
 /** Objects. They are locked after people, in order of their number, and deleted with their relationships. */
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/loaded-state';
-import type { ObjectName, StateNeeds } from '@sluice/domain/state/state-needs';
+import type { NamedObjects, ObjectName } from '@sluice/domain/state/state-needs';
 import { objectKey } from '@sluice/domain/operations/shard';
 import { svcObjectId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
@@ -13,7 +13,12 @@ import {
   timestampColumn,
 } from '../connection/columns.ts';
 import type { DatabaseOrTransaction } from '../connection/connection.ts';
-import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
+import {
+  forTenantParts,
+  inTenantParts,
+  withReasons,
+  type TenantPart,
+} from '../connection/tenant-statements.ts';
 import type { OwnedName } from './person-names.ts';
 
 interface StoredObject {
@@ -85,23 +90,30 @@ export const namesOfObject = ({
  */
 export async function listNamesOfObjects(
   database: DatabaseOrTransaction,
-  { objectNames, objects }: Pick<StateNeeds, 'objectNames' | 'objects'>,
+  named: NamedObjects,
 ): Promise<OwnedName[]> {
+  const { objectNames, objects } = named;
   if (objectNames.length === 0 && objects.length === 0) return [];
   const found = await inTenantParts(database, [objectNames, objects], async (part) => {
-    const { rows } = await sql<FoundObject>`
-      select o.environment_id as "environmentId", o.object_number as "objectNumber",
-             o.object_type_id as "objectTypeId", o.object_id as "objectId"
-        from ${nameRows(part.only(objectNames))} join objects o using (environment_id, object_type_id, object_id)
-       where ${part.isOf('o')}
-      union
-      select o.environment_id, o.object_number, o.object_type_id, o.object_id
-        from ${keyRows(part.only(objects))} join objects o using (environment_id, object_number)
-       where ${part.isOf('o')}`.execute(database);
+    const { rows } = await foundObjects(part, named).execute(database);
     return rows;
   });
   return found.flatMap(namesOfObject);
 }
+
+/** Selects the existing objects that operations name by either name. By the unique and the primary key. */
+export const foundObjects = (
+  part: TenantPart,
+  { objectNames, objects }: NamedObjects,
+) => sql<FoundObject>`
+  select o.environment_id as "environmentId", o.object_number as "objectNumber",
+         o.object_type_id as "objectTypeId", o.object_id as "objectId"
+    from ${nameRows(part.only(objectNames))} join objects o using (environment_id, object_type_id, object_id)
+   where ${part.isOf('o')}
+  union
+  select o.environment_id, o.object_number, o.object_type_id, o.object_id
+    from ${keyRows(part.only(objects))} join objects o using (environment_id, object_number)
+   where ${part.isOf('o')}`;
 
 /** Writes the changes of locked and new objects. By the primary key and `relationships_by_object`. */
 export async function writeObjects(

@@ -10,12 +10,13 @@ import type {
   VisitorKey,
   VisitorRow,
 } from '@sluice/domain/state/loaded-state';
+import type { NamedObjects } from '@sluice/domain/state/state-needs';
 import type { VisitorProfile } from '@sluice/domain/state/visitor-profile';
 import { sql } from 'kysely';
 import { integerColumn, jsonColumn, textColumn } from '../connection/columns.ts';
 import { PREPARED, type Database, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { forTenantParts, inTenantParts } from '../connection/tenant-statements.ts';
-import { namesOfObject, type FoundObject } from './objects.ts';
+import { foundObjects, namesOfObject, type FoundObject } from './objects.ts';
 import type { OwnedName } from './person-names.ts';
 
 interface StoredVisitor extends VisitorKey {
@@ -59,6 +60,26 @@ export async function listObjectsOfVisitors(
     return rows;
   });
   return found.flatMap(namesOfObject);
+}
+
+/**
+ * The visitors who will relate somebody to an object, a row each. By the keys of objects and `visitors_by_object`.
+ */
+export async function listVisitorsOfObjects(
+  database: DatabaseOrTransaction,
+  named: NamedObjects,
+): Promise<VisitorKey[]> {
+  const { objectNames, objects } = named;
+  if (objectNames.length === 0 && objects.length === 0) return [];
+  return inTenantParts(database, [objectNames, objects], async (part) => {
+    const { rows } = await sql<VisitorKey>`
+      with o as (${foundObjects(part, named)})
+      select v.environment_id as "environmentId", v.anonymous_id as "anonymousId"
+        from o join visitors v
+          on v.environment_id = o."environmentId" and v.profile -> 'relationships' ? o."objectNumber"::text
+       where v.profile -> 'relationships' <> '{}' and ${part.isOf('v')}`.execute(database);
+    return rows;
+  });
 }
 
 /** The last write of an attribute by a visitor of each workspace that has one. By `visitors_by_place`. */

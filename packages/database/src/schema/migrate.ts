@@ -84,6 +84,7 @@ import { formerOwners } from '../migrations/0074_former_owners.ts';
 import { auditLogsByActorType } from '../migrations/0075_audit_logs_by_actor_type.ts';
 import { settledByWorker } from '../migrations/0076_settled_by_worker.ts';
 import { cataloguePlans } from '../migrations/0077_catalogue_plans.ts';
+import { visitorsByObject } from '../migrations/0078_visitors_by_object.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -176,6 +177,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0075_audit_logs_by_actor_type': auditLogsByActorType,
   '0076_settled_by_worker': settledByWorker,
   '0077_catalogue_plans': cataloguePlans,
+  '0078_visitors_by_object': visitorsByObject,
 };
 
 /**

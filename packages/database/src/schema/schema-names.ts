@@ -85,6 +85,7 @@ export const MIGRATION_NAMES = [
   '0075_audit_logs_by_actor_type',
   '0076_settled_by_worker',
   '0077_catalogue_plans',
+  '0078_visitors_by_object',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

@@ -102,7 +102,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       for (const person of operation.named ?? []) draft.person(environmentId, person, true);
       return;
     case 'object.delete':
-      draft.object(environmentId, operation.object);
+      draft.object(environmentId, operation.object, true);
       return;
     case 'metric.report':
       draft.event(operation);

@@ -45,14 +45,20 @@ export interface ObjectName {
   readonly objectId: string;
 }
 
-export interface StateNeeds {
+/** Objects by both kinds of names. */
+export interface NamedObjects {
+  readonly objectNames: readonly ObjectName[];
+  /** Objects named by svc object id; some may be named twice. */
+  readonly objects: readonly ObjectKey[];
+}
+
+export interface StateNeeds extends NamedObjects {
   /** Each once. */
   readonly identifiers: readonly NeededIdentifier[];
   /** People named by svc_id; some may be named twice. */
   readonly people: readonly PersonKey[];
-  readonly objectNames: readonly ObjectName[];
-  /** Objects named by svc object id; some may be named twice. */
-  readonly objects: readonly ObjectKey[];
+  /** Of the objects, the ones that are deleted; some may be named twice. */
+  readonly deletedObjects: NamedObjects;
   readonly messageDeliveries: readonly MessageDeliveryKey[];
   /** Event ids to claim, each once. */
   readonly events: readonly EventClaim[];
@@ -82,6 +88,7 @@ export interface StateNeeds {
 export class NeedsDraft {
   readonly people: PersonKey[] = [];
   readonly objects: ObjectKey[] = [];
+  readonly #deletedObjects = { objectNames: [] as ObjectName[], objects: [] as ObjectKey[] };
   readonly halves: IdentifierKey[] = [];
   readonly deviceTokens: string[] = [];
   hasReplayed = false;
@@ -146,18 +153,18 @@ export class NeedsDraft {
     this.#attributesOf.add(environmentId);
   }
 
-  object(environmentId: number, object: ObjectIdentifier): void {
+  object(environmentId: number, object: ObjectIdentifier, isDeleted = false): void {
     this.#newNumbersMax++;
     if ('svcObjectId' in object) {
       const objectNumber = objectNumberOf(object.svcObjectId);
-      if (objectNumber !== undefined) this.objects.push({ environmentId, objectNumber });
+      if (objectNumber === undefined) return;
+      this.objects.push({ environmentId, objectNumber });
+      if (isDeleted) this.#deletedObjects.objects.push({ environmentId, objectNumber });
     } else {
       const { objectTypeId, objectId } = object;
-      this.#objectNames.set(objectText(environmentId, objectTypeId, objectId), {
-        environmentId,
-        objectTypeId,
-        objectId,
-      });
+      const name = { environmentId, objectTypeId, objectId };
+      this.#objectNames.set(objectText(environmentId, objectTypeId, objectId), name);
+      if (isDeleted) this.#deletedObjects.objectNames.push(name);
     }
   }
 
@@ -188,6 +195,7 @@ export class NeedsDraft {
       people: this.people,
       objectNames: [...this.#objectNames.values()],
       objects: this.objects,
+      deletedObjects: this.#deletedObjects,
       messageDeliveries: [...this.#messageDeliveries.values()],
       events: this.#events,
       links: this.#links,

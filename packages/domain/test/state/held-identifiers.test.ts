@@ -5,9 +5,12 @@ import type { Operation } from '../../src/operations/operation.ts';
 import type { IdentifierRow } from '../../src/state/loaded-state.ts';
 import { findStateNeeds } from '../../src/state/find-state-needs.ts';
 import {
+  deleteObject,
   identify,
+  identifyObject,
   merge,
   metric,
+  relateObject,
   remove,
   suppress,
   track,
@@ -102,4 +105,14 @@ test('a commit batch merges, reads, or holds its identifiers', () => {
   expect(mergeStanceOf([identify('id:1'), metric('d', 'opened')])).toBe('holds');
   expect(mergeStanceOf([identify('id:1'), seen('id:1')])).toBe('reads');
   expect(mergeStanceOf([seen('id:1'), merge('id:1', 'id:2'), seen('id:1')])).toBe('merges');
+});
+
+test('of the objects that calls name, the deleted ones are known apart', () => {
+  const calls = [identifyObject('kept'), deleteObject('gone'), relateObject('other', 'id:1')];
+  const names = findStateNeeds(calls);
+  expect(names.objectNames.map(({ objectId }) => objectId)).toEqual(['kept', 'gone', 'other']);
+  expect(names.deletedObjects).toEqual({
+    objectNames: [{ environmentId: 1, objectTypeId: 1, objectId: 'gone' }],
+    objects: [],
+  });
 });

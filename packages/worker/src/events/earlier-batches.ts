@@ -15,7 +15,7 @@ import type { DatabaseOrTransaction } from '@sluice/database/connection/connecti
 import { withFormerOwners } from '@sluice/database/people/deleted-identifiers';
 import { listNamesOfObjects } from '@sluice/database/people/objects';
 import { listNamesOfOwners, type NamesOfOwners } from '@sluice/database/people/person-names';
-import { listObjectsOfVisitors } from '@sluice/database/people/visitors';
+import { listObjectsOfVisitors, listVisitorsOfObjects } from '@sluice/database/people/visitors';
 import { findStateNeeds } from '@sluice/domain/state/find-state-needs';
 import type { StateNeeds } from '@sluice/domain/state/state-needs';
 import type { CommitBatch } from '@sluice/domain/operations/envelope';
@@ -120,12 +120,16 @@ async function keysOfHeld(
   const visitors = needs.identifiers.flatMap(({ environmentId, kind, value }) =>
     kind === 'anonymous_id' ? [{ environmentId, anonymousId: value }] : [],
   );
-  const [{ messages, released }, ofVisitors] = await Promise.all([
+  const [{ messages, released }, ofVisitors, ofObjects] = await Promise.all([
     addNamesOfOwners(keys, transaction, needs),
-    // An object to which a visitor will relate somebody may be deleted by an earlier call.
+    // An object to which a visitor will relate somebody may be deleted by an earlier call, and an earlier call may identify
+    // a visitor of an object that is deleted.
     listObjectsOfVisitors(transaction, visitors),
+    listVisitorsOfObjects(transaction, needs.deletedObjects),
   ]);
   for (const { environmentId, key } of ofVisitors) keys.add(keyHashOf(environmentId, key) | 0);
+  for (const { environmentId, anonymousId } of ofObjects)
+    keys.add(keyHashOf(environmentId, anonymousId) | 0);
   for (const message of messages)
     keys.add(keyHashOf(message.environmentId, deliveryKey(message)) | 0);
   // The names in the operations themselves stand in the log: to hash them again was a twentieth of the worker's time.

@@ -1,17 +1,22 @@
 /** Data of anonymous visitors: one row each, in the week of its last write, dropped with its week. */
 import { sql } from 'kysely';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { EMPTY_VISITOR_PROFILE } from '@sluice/domain/state/visitor-profile';
-import type { VisitorRow } from '@sluice/domain/state/loaded-state';
+import type { ObjectRow, VisitorRow } from '@sluice/domain/state/loaded-state';
+import type { NamedObjects } from '@sluice/domain/state/state-needs';
 import type { Database } from '../../../src/connection/connection.ts';
 import {
   dropOldVisitors,
   listNewestVisitorPlaces,
   listVisitors,
+  listVisitorsOfObjects,
   makeVisitorPartitions,
   writeVisitors,
 } from '../../../src/people/visitors.ts';
+import { writeObjects } from '../../../src/people/objects.ts';
+import { statementsSentBy } from '../../../src/testing/statements-sent.ts';
 import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { explain, rowsRead } from '../support/explain.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -64,6 +69,65 @@ test('the newest visitor place is found by workspace, and only for workspaces wi
   expect(await listNewestVisitorPlaces(database, [2, 4])).toEqual([
     { environmentId: 2, place: 'place of 2026-11-26' },
   ]);
+});
+
+describe('visitors who will relate somebody to an object', () => {
+  const OBJECT_NUMBER = 700;
+  const object = (environmentId: number, objectNumber = OBJECT_NUMBER): ObjectRow => ({
+    environmentId,
+    objectNumber,
+    objectTypeId: 1,
+    objectId: 'acme',
+    attributes: {},
+    attributesAtMs: null,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+  });
+  const related = (
+    environmentId: number,
+    anonymousId: string,
+    objectNumber: number,
+  ): VisitorRow => ({
+    ...visitor(environmentId, anonymousId, '2026-12-03'),
+    profile: {
+      ...EMPTY_VISITOR_PROFILE,
+      relationships: { [objectNumber]: { attributes: { 700: 'role' }, createdAtMs: 0, atMs: 0 } },
+    },
+  });
+  const NAME = { environmentId: 5, objectTypeId: 1, objectId: 'acme' };
+
+  beforeAll(async () => {
+    await writeObjects(database, { ...NONE, inserted: [object(5), object(6, 701)] });
+    const others = Array.from({ length: 5_000 }, (_, number) =>
+      number % 2 === 0
+        ? visitor(5, `plain ${number}`, '2026-12-03')
+        : related(5, `other ${number}`, 1_000 + number),
+    );
+    const own = [related(5, 'a', OBJECT_NUMBER), related(5, 'b', OBJECT_NUMBER)];
+    await writeVisitors(database, {
+      ...NONE,
+      inserted: [...others, ...own, related(6, 'c', OBJECT_NUMBER), related(6, 'd', 701)],
+    });
+    await sql`vacuum analyze visitors, objects`.execute(database);
+  });
+
+  test.each<[string, NamedObjects]>([
+    ['type and id', { objectNames: [NAME], objects: [] }],
+    ['number', { objectNames: [], objects: [{ environmentId: 5, objectNumber: OBJECT_NUMBER }] }],
+  ])('are found by its %s, of its workspace alone, by the index', async (_, named) => {
+    const found = await listVisitorsOfObjects(database, named);
+    expect(found.map(({ anonymousId }) => anonymousId).toSorted()).toEqual(['a', 'b']);
+    const plan = await explain(database, (recorded) => listVisitorsOfObjects(recorded, named));
+    expect(plan.flatMap((node) => node['Index Name'] ?? []).join()).toContain('_expr_idx');
+    expect(rowsRead(plan)).toBeLessThan(20);
+  });
+
+  test('are not looked up if no object is deleted', async () => {
+    const sent = await statementsSentBy(() =>
+      listVisitorsOfObjects(database, { objectNames: [], objects: [] }),
+    );
+    expect(sent).toEqual([]);
+  });
 });
 
 test('a week that ended more than a month ago is dropped whole, and no other', async () => {

@@ -168,6 +168,38 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     expect(await world.countOf('relationships', environmentId)).toBe(0);
   });
 
+  test.each<[string, (objectNumber: number) => Operation]>([
+    ['type and id', () => deleteObject('acme')],
+    [
+      'its svc object id',
+      (objectNumber) =>
+        ({
+          ...deleteObject('acme'),
+          object: { svcObjectId: svcObjectId(objectNumber) },
+        }) as Operation,
+    ],
+  ])(
+    'an object, named by %s, is deleted after the identification of a visitor who was related to it',
+    async (_, deletionOf) => {
+      const environmentId = world.newEnvironment();
+      await world.process(
+        inEnvironment(environmentId, identifyObject('acme'), relate('anonymous_id:v', 'acme')),
+      );
+      const rows = await world.rowsOf('objects', environmentId, 'object_number');
+      const deletion = deletionOf(Number(rows[0]?.['object_number']));
+      const [identification, removal] = await world.add([
+        inEnvironment(environmentId, identify('id:a', {}, { anonymousId: 'v' })),
+        inEnvironment(environmentId, deletion),
+      ]);
+      const pending = world.newPending();
+      for (const batch of [removal, identification])
+        await world.processToEnd(batch as CommitBatch, pending);
+      const kinds = await world.rowsOf('events', environmentId, 'kind');
+      expect(kinds.map(({ kind }) => kind)).toContain('add_relationship');
+      expect(await world.countOf('relationships', environmentId)).toBe(0);
+    },
+  );
+
   test('a batch waits by the clock, however often others are applied meanwhile', async () => {
     const environmentId = world.newEnvironment();
     const [batch] = await world.add([inEnvironment(environmentId, identify('id:a'))]);
