@@ -63,11 +63,14 @@ export async function listObjectsOfVisitors(
 }
 
 /**
- * The visitors who will relate somebody to an object, a row each. By the keys of objects and `visitors_by_object`.
+ * The visitors who will relate somebody to an object. By the keys of objects and `visitors_by_object`.
+ *
+ * @param limit - of visitors; further ones are left out.
  */
 export async function listVisitorsOfObjects(
   database: DatabaseOrTransaction,
   named: NamedObjects,
+  limit: number,
 ): Promise<VisitorKey[]> {
   const { objectNames, objects } = named;
   if (objectNames.length === 0 && objects.length === 0) return [];
@@ -77,7 +80,8 @@ export async function listVisitorsOfObjects(
       select v.environment_id as "environmentId", v.anonymous_id as "anonymousId"
         from o join visitors v
           on v.environment_id = o."environmentId" and v.profile -> 'relationships' ? o."objectNumber"::text
-       where v.profile -> 'relationships' <> '{}' and ${part.isOf('v')}`.execute(database);
+       where v.profile -> 'relationships' <> '{}' and ${part.isOf('v')}
+       limit ${limit}`.execute(database);
     return rows;
   });
 }

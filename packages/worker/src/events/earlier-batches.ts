@@ -101,6 +101,9 @@ export async function findEarlierBatches(
   }
 }
 
+/** Browsers make visitors without a credential of their own, and any number of them can name one object. */
+const RELATED_VISITOR_COUNT_MAX = 10_000;
+
 /**
  * Hashes of all names of the people and objects of the held batches, as signed integers.
  *
@@ -125,7 +128,7 @@ async function keysOfHeld(
     // An object to which a visitor will relate somebody may be deleted by an earlier call, and an earlier call may identify
     // a visitor of an object that is deleted.
     listObjectsOfVisitors(transaction, visitors),
-    listVisitorsOfObjects(transaction, needs.deletedObjects),
+    listVisitorsOfObjects(transaction, needs.deletedObjects, RELATED_VISITOR_COUNT_MAX),
   ]);
   for (const { environmentId, key } of ofVisitors) keys.add(keyHashOf(environmentId, key) | 0);
   for (const { environmentId, anonymousId } of ofObjects)

@@ -115,16 +115,17 @@ describe('visitors who will relate somebody to an object', () => {
     ['type and id', { objectNames: [NAME], objects: [] }],
     ['number', { objectNames: [], objects: [{ environmentId: 5, objectNumber: OBJECT_NUMBER }] }],
   ])('are found by its %s, of its workspace alone, by the index', async (_, named) => {
-    const found = await listVisitorsOfObjects(database, named);
+    const found = await listVisitorsOfObjects(database, named, 10);
     expect(found.map(({ anonymousId }) => anonymousId).toSorted()).toEqual(['a', 'b']);
-    const plan = await explain(database, (recorded) => listVisitorsOfObjects(recorded, named));
+    const plan = await explain(database, (recorded) => listVisitorsOfObjects(recorded, named, 10));
     expect(plan.flatMap((node) => node['Index Name'] ?? []).join()).toContain('_expr_idx');
     expect(rowsRead(plan)).toBeLessThan(20);
+    expect(await listVisitorsOfObjects(database, named, 1)).toHaveLength(1);
   });
 
   test('are not looked up if no object is deleted', async () => {
     const sent = await statementsSentBy(() =>
-      listVisitorsOfObjects(database, { objectNames: [], objects: [] }),
+      listVisitorsOfObjects(database, { objectNames: [], objects: [] }, 10),
     );
     expect(sent).toEqual([]);
   });
