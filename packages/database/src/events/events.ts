@@ -103,7 +103,7 @@ export async function attachAnonymousEvents(
   const oldest = new Date(Math.min(...attachments.map((attachment) => attachment.sinceMs)));
   await forTenantParts(transaction, [attachments], (part) => {
     const own = part.only(attachments);
-    return sql`
+    return sql`${PREPARED}
       update events e set person_id = a.person_id, processed_at = a.processed_at
       from unnest(
         ${integerColumn(own, (attachment) => attachment.environmentId)}::int[],

@@ -14,7 +14,7 @@ import {
   textColumn,
   timestampColumn,
 } from '../connection/columns.ts';
-import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
 import { forTenantParts, inTenantParts, withReasons } from '../connection/tenant-statements.ts';
 
 interface StoredDevice {
@@ -48,7 +48,7 @@ export async function listDevicesOf(
         sql`d.token || '' = any(${textColumn(tokens, (token) => token)}::text[])`;
   const rows = await inTenantParts(database, [people], async (part) => {
     const own = part.only(people);
-    const found = await sql<StoredDevice>`
+    const found = await sql<StoredDevice>`${PREPARED}
       select d.environment_id as "environmentId", d.person_id as "personId", d.token, d.platform,
              d.last_used_at as "lastUsedAt", d.attributes, d.created_at as "createdAt", d.updated_at as "updatedAt"
       from unnest(
@@ -87,13 +87,13 @@ export async function writeDevices(
     });
   }
   if (inserted.length > 0) {
-    await sql`
+    await sql`${PREPARED}
       insert into devices (environment_id, person_id, token, platform, last_used_at, attributes, created_at, updated_at)
       select * from ${fullRows(inserted)} ${await withReasons(transaction)}`.execute(transaction);
   }
   if (updated.length > 0) {
     await forTenantParts(transaction, [updated], (part) =>
-      sql`
+      sql`${PREPARED}
         update devices d
         set platform = f.platform, last_used_at = f.last_used_at, attributes = f.attributes, updated_at = f.updated_at
         from ${fullRows(part.only(updated))}

@@ -104,7 +104,7 @@ export async function insertPeople(
   people: readonly PersonRow[],
 ): Promise<void> {
   if (people.length === 0) return;
-  await sql`
+  await sql`${PREPARED}
     insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, attribute_places, created_at, updated_at)
     select * from ${fullRows(people)} ${await withReasons(transaction)}`.execute(transaction);
   if (await isDistributed(transaction)) await countPeople(transaction, people, 1);
@@ -117,7 +117,7 @@ export async function updatePeople(
 ): Promise<void> {
   if (people.length === 0) return;
   await forTenantParts(transaction, [people], (part) =>
-    sql`
+    sql`${PREPARED}
       update people p
       set id = f.id, email = f.email, phone = f.phone, attributes = f.attributes, unsubscribed = f.unsubscribed,
           attributes_at = f.attributes_at, attribute_places = f.attribute_places, updated_at = f.updated_at

@@ -127,7 +127,7 @@ export async function writeIdentifiers(
   { inserted, updated }: Pick<RowChanges<IdentifierRow, IdentifierKey>, 'inserted' | 'updated'>,
 ): Promise<void> {
   if (updated.length > 0) {
-    await sql`
+    await sql`${PREPARED}
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)
       select * from ${fullRows(updated)} order by environment_id, kind collate "C", value collate "C"
       on conflict (environment_id, kind, value)
@@ -136,7 +136,7 @@ export async function writeIdentifiers(
     );
   }
   if (inserted.length > 0) {
-    await sql`
+    await sql`${PREPARED}
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)
       select * from ${fullRows(inserted)} order by environment_id, kind collate "C", value collate "C"
       ${await withReasons(transaction)}`.execute(transaction);

@@ -9,6 +9,7 @@ import type {
   RowChanges,
   VisitorKey,
   VisitorRow,
+  VisitorRowKey,
 } from '@sluice/domain/state/loaded-state';
 import type { NamedObjects } from '@sluice/domain/state/state-needs';
 import type { VisitorProfile } from '@sluice/domain/state/visitor-profile';
@@ -32,7 +33,7 @@ export async function listVisitors(
 ): Promise<VisitorRow[]> {
   if (keys.length === 0) return [];
   return inTenantParts(database, [keys], async (part) => {
-    const { rows } = await sql<StoredVisitor>`
+    const { rows } = await sql<StoredVisitor>`${PREPARED}
       select v.environment_id as "environmentId", v.anonymous_id as "anonymousId", v.week::text,
              v.newest_place as "newestPlace", v.profile
         from ${keyRows(part.only(keys))} join visitors v using (environment_id, anonymous_id)
@@ -107,28 +108,27 @@ export async function listNewestVisitorPlaces(
   });
 }
 
-/** Writes the changes of visitors. By the primary key. */
+/** Writes the changes of visitors. By the primary key, in the partition of the row's week alone. */
 export async function writeVisitors(
   transaction: DatabaseOrTransaction,
-  { inserted, updated, deleted }: RowChanges<VisitorRow, VisitorKey>,
+  { inserted, updated, deleted }: RowChanges<VisitorRow, VisitorRowKey>,
 ): Promise<void> {
-  const kept = [...inserted, ...updated];
-  const left = [...deleted.map((key) => ({ ...key, week: null })), ...updated];
-  if (left.length > 0) {
-    await forTenantParts(transaction, [left], (part) => {
-      const own = part.only(left);
-      return sql`
+  if (deleted.length > 0) {
+    await forTenantParts(transaction, [deleted], (part) => {
+      const own = part.only(deleted);
+      return sql`${PREPARED}
         delete from visitors v using unnest(
           ${integerColumn(own, (row) => row.environmentId)}::int[],
           ${textColumn(own, (row) => row.anonymousId)}::text[],
           ${own.map((row) => row.week)}::date[]
         ) as k (environment_id, anonymous_id, week)
         where v.environment_id = k.environment_id and v.anonymous_id = k.anonymous_id
-          and v.week is distinct from k.week and ${part.isOf('v')}`.execute(transaction);
+          and v.week = k.week and ${part.isOf('v')}`.execute(transaction);
     });
   }
+  const kept = [...inserted, ...updated];
   if (kept.length > 0) {
-    await sql`
+    await sql`${PREPARED}
       insert into visitors (environment_id, anonymous_id, week, newest_place, profile)
       select f.environment_id, f.anonymous_id, f.week, f.newest_place, f.profile from unnest(
         ${integerColumn(kept, (row) => row.environmentId)}::int[],

@@ -80,10 +80,14 @@ export interface VisitorKey {
   readonly anonymousId: string;
 }
 
-/** Data of an anonymous id that take effect once the id has an owner. Its events are in `events`. */
-export interface VisitorRow extends VisitorKey {
+/** A visitor's row is in the partition of its week, so one that moves is deleted there and inserted here. */
+export interface VisitorRowKey extends VisitorKey {
   /** The first day of the week of the last write, `2026-11-26`: by it, the row is dropped. */
   readonly week: string;
+}
+
+/** Data of an anonymous id that take effect once the id has an owner. Its events are in `events`. */
+export interface VisitorRow extends VisitorRowKey {
   /** The last write of an attribute; null if it has no attributes. */
   readonly newestPlace: OrderPlace | null;
   readonly profile: VisitorProfile;
@@ -274,7 +278,7 @@ export interface StateChanges {
   readonly segmentMembers: RowChanges<SegmentMemberRow, SegmentMemberRow>;
   readonly messageDeliveries: RowChanges<MessageDeliveryRow, MessageDeliveryRow>;
   readonly deletedIdentifiers: readonly DeletedIdentifier[];
-  readonly visitors: RowChanges<VisitorRow, VisitorKey>;
+  readonly visitors: RowChanges<VisitorRow, VisitorRowKey>;
   readonly attachments: readonly AnonymousAttachment[];
   readonly events: readonly EventRow[];
   readonly reports: readonly ReportingEvent[];

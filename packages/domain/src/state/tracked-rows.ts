@@ -48,17 +48,28 @@ export class TrackedRows<Row extends object> {
     for (const { current } of this.#entries.values()) if (current) yield current;
   }
 
-  /** The rows to write, except rows that `isDropped`: another statement removes those. */
-  changes(isDropped: (row: Row) => boolean): RowChanges<Row, Row> {
+  /**
+   * The rows to write.
+   *
+   * @param isDropped - another statement removes these.
+   * @param isMoved - to another partition: the loaded row is deleted, and the current one inserted.
+   */
+  changes(
+    isDropped: (row: Row) => boolean,
+    isMoved: (loaded: Row, current: Row) => boolean = () => false,
+  ): RowChanges<Row, Row> {
     const inserted: Row[] = [];
     const updated: Row[] = [];
     const deleted: Row[] = [];
     for (const { loaded, current } of this.#entries.values()) {
       if (loaded === current) continue;
       if (current && isDropped(current)) continue;
-      if (!loaded) inserted.push(current as Row);
-      else if (current) updated.push(current);
-      else if (!isDropped(loaded)) deleted.push(loaded);
+      if (loaded && current && !isMoved(loaded, current)) {
+        updated.push(current);
+        continue;
+      }
+      if (current) inserted.push(current);
+      if (loaded && !isDropped(loaded)) deleted.push(loaded);
     }
     return { inserted, updated, deleted };
   }

@@ -255,7 +255,10 @@ export class WorkingSet {
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
       deletedIdentifiers: this.deletions.added(),
-      visitors: this.visitors.changes(() => false),
+      visitors: this.visitors.changes(
+        () => false,
+        (loaded, current) => loaded.week !== current.week,
+      ),
       attachments: this.#events.attachments(),
       events: this.#events.rows(),
       reports: this.#hasMerges ? this.#reportsAfterMerges() : this.#reports,

@@ -1,7 +1,7 @@
 /** Data of anonymous visitors: one row each, in the week of its last write, dropped with its week. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { EMPTY_VISITOR_PROFILE } from '@sluice/domain/state/visitor-profile';
+import { EMPTY_VISITOR_PROFILE, weekOf } from '@sluice/domain/state/visitor-profile';
 import type { ObjectRow, VisitorRow } from '@sluice/domain/state/loaded-state';
 import type { NamedObjects } from '@sluice/domain/state/state-needs';
 import type { Database } from '../../../src/connection/connection.ts';
@@ -48,13 +48,31 @@ test('a visitor has one row, which moves to the week of its last write', async (
   const first = visitor(1, 'moves', '2026-11-19');
   await writeVisitors(database, { ...NONE, inserted: [first] });
   const later = visitor(1, 'moves', '2026-11-26');
-  await writeVisitors(database, { ...NONE, updated: [later] });
+  await writeVisitors(database, { ...NONE, inserted: [later], deleted: [first] });
   expect(await listVisitors(database, [later])).toEqual([later]);
   const again = { ...later, newestPlace: null };
   await writeVisitors(database, { ...NONE, updated: [again] });
   expect(await listVisitors(database, [later])).toEqual([again]);
   await writeVisitors(database, { ...NONE, deleted: [later] });
   expect(await listVisitors(database, [later])).toEqual([]);
+});
+
+test('a row is written and deleted in the partition of its week alone', async () => {
+  const today = new Date();
+  await makeVisitorPartitions(database, today, 4);
+  const rows = ['p', 'q'].map((name) =>
+    visitor(1, name, weekOf(today.getTime() + (name === 'q' ? 7 * DAY_MS : 0))),
+  );
+  await writeVisitors(database, { ...NONE, inserted: rows });
+  const [row] = rows as [VisitorRow, VisitorRow];
+  const plan = await explain(database, (recorded) =>
+    writeVisitors(recorded, { ...NONE, deleted: [row] }),
+  );
+  const used = plan.filter((node) => node['Index Name'] && node['Actual Loops'] > 0);
+  expect(used.map((node) => node['Relation Name'])).toEqual([
+    `visitors_${row.week.replaceAll('-', '_')}`,
+  ]);
+  expect(await listVisitors(database, rows)).toEqual(rows.slice(1));
 });
 
 test('the newest visitor place is found by workspace, and only for workspaces with visitors', async () => {
