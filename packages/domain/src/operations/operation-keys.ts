@@ -17,6 +17,8 @@ import { identifierIn } from './state-keys.ts';
 import { deliveryKey, keyHashOf, objectKey, personKey, shardKeyOf } from './shard.ts';
 import type { Json } from '../values/json.ts';
 
+const NONE: readonly string[] = [];
+
 /** Attributes that identify a person. */
 const IDENTIFYING = ['id', 'email', 'phone', 'anonymous_id'] as const;
 
@@ -30,7 +32,9 @@ export function keysOf(operation: Operation): string[] {
 }
 
 /** The keys without the one that decides its shard; undefined for an operation of a newer version. */
-export function furtherKeysOf(operation: Operation): string[] | undefined {
+export function furtherKeysOf(operation: Operation): readonly string[] | undefined {
+  // Most operations are such events: a list for each would be garbage.
+  if (operation.type === 'event.track' && operation.anonymousId === undefined) return NONE;
   const keys: string[] = [];
   switch (operation.type) {
     case 'person.identify':

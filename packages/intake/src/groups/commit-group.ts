@@ -251,7 +251,8 @@ export class CommitGroup {
       const to = from + COMMIT_BATCH_OPERATIONS_MAX - part.writer.operationCount;
       const some = operations.slice(from, to);
       part.writer.addAll(JSON.stringify(some), some.length);
-      for (const [index, operation] of some.entries()) {
+      for (let index = 0; index < some.length; index++) {
+        const operation = some[index] as Operation;
         const hash = hashes[from + index] as number;
         addKeys(part, operation, hash);
         this.#noteEventId(part, eventIdHashIn(operation), hash);
@@ -294,7 +295,9 @@ const shardHashOf = (operation: Operation): number =>
 function addKeys({ writer }: CommitBatchPart, operation: Operation, shardHash: number): void {
   const { environmentId } = operation;
   writer.addKey(shardHash);
-  for (const key of furtherKeysOf(operation) ?? []) writer.addKey(keyHashOf(environmentId, key));
+  const further = furtherKeysOf(operation);
+  if (further !== undefined)
+    for (const key of further) writer.addKey(keyHashOf(environmentId, key));
   const mark = markOf(operation);
   if (mark !== undefined) writer.addKey(mark);
   writer.isOrderFree &&= isOrderFree(operation);

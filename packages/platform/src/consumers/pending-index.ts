@@ -128,7 +128,11 @@ export class PendingIndex {
       if (place > lastPlace) lastPlace = place;
       if (flushId !== undefined) flushIds.add(flushId);
     }
+    // Under load a key is in several batches, and a batch has hundreds of keys: each batch is looked at once.
+    const considered = new Set<PendingBatch>(batches);
     const consider = (other: PendingBatch): void => {
+      if (considered.has(other)) return;
+      considered.add(other);
       const { place, flushId } = other;
       if (this.#leftOut.has(other)) return;
       if (place < lastPlace || (flushId !== undefined && flushIds.has(flushId))) found.add(other);
@@ -140,7 +144,6 @@ export class PendingIndex {
       if (Array.isArray(named)) named.forEach(consider);
       else consider(named);
     }
-    for (const batch of batches) found.delete(batch);
     return found;
   }
 
