@@ -68,7 +68,7 @@ async function warmUp(database: Database): Promise<void> {
   await sql`
     select sum(pg_prewarm(oid::regclass)) from pg_class
      where relkind in ('r', 'i')
-       and (relname ~ '^(people|person_identifiers|event_ids)(_pkey)?$' or relname ~ '^visitors_'
+       and (relname ~ '^(people|person_identifiers|event_ids)(_pkey|_by_person)?$' or relname ~ '^visitors_'
             or relname ~ ('^events_(' || to_char(now(), 'YYYY_MM') || '|'
                           || to_char(now() - interval '1 month', 'YYYY_MM') || ')'))`.execute(
     database,

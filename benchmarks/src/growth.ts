@@ -4,9 +4,9 @@
  *
  * - `process`: a commit batch of 1,000 events of 250 people, anywhere among all of them.
  * - `visitors`: a trait of a visitor, and the identification of another one, 100 in a commit batch.
+ * - `floor`: 100 people found by their key and updated by one statement.
  * - Each statement of a lane that blocks a tenth as many deliveries.
- * - Reads of the account and the app API: an account, a person, a page of a person's history, the trace of
- *   an event, the number of people that the bill goes by
+ * - Reads of the account and the app API, such as a page of a person's history.
  *
  * It counts the CPU of the one backend that does the work, from `/proc`, because disks and other programs
  * change the clock time. `--keep FOLDER` keeps the databases for the next run, `--warm` reads the hot set in
@@ -15,7 +15,7 @@
 import { parseArgs } from 'node:util';
 import { findAccount } from '@sluice/database/accounts/accounts';
 import { listActivities } from '@sluice/database/people/activity-reads';
-import type { Database } from '@sluice/database/connection/connection';
+import { PREPARED, type Database } from '@sluice/database/connection/connection';
 import { findPersonProfile } from '@sluice/database/people/customer-reads';
 import { findEventArrival, findEventAt } from '@sluice/database/events/event-traces';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
@@ -44,7 +44,7 @@ const VISITORS_A_COMMIT_BATCH = 100;
 const READS = 20;
 /** As the app API asks for it. */
 const SHOWN_FOR_MS = 30 * 86_400_000;
-const GROUPS = ['process', 'visitors', 'lane', 'reads'] as const;
+const GROUPS = ['process', 'visitors', 'floor', 'lane', 'reads'] as const;
 type Group = (typeof GROUPS)[number];
 
 export async function benchGrowth(arguments_: string[]): Promise<Report> {
@@ -182,6 +182,8 @@ async function runRound(grown: Grown): Promise<void> {
     anonymousId: anonymousIdOf(next()),
   }));
   await meterOf('visitors', logins.length)('an identification', () => process(logins, 1));
+  const rows = Array.from({ length: VISITORS_A_COMMIT_BATCH }, next);
+  await meterOf('floor', rows.length)('a row', () => updateRows(database, rows));
   await exerciseLane(database, lane, newId(), meterOf('lane'));
 
   const read = async <Row>(name: string, one: (place: number) => Promise<Row>): Promise<void> => {
@@ -216,6 +218,16 @@ async function runRound(grown: Grown): Promise<void> {
   await meterOf('reads')('number of people', async () => {
     if ((await countProfiles(database, accountId)) !== size) throw new Error('people are missing');
   });
+}
+
+/** Another value in place of one of the same length, as a trait does. */
+async function updateRows(database: Database, rows: readonly number[]): Promise<void> {
+  await sql`${PREPARED}
+    update people p set attributes = p.attributes || '{"plan":"max"}'
+      from unnest(${rows}::bigint[]) as k (person_id)
+     where p.environment_id = ${DEMO.environmentId}::int and p.person_id = k.person_id`.execute(
+    database,
+  );
 }
 
 const identify = (person: PersonIdentifier, attributes: JsonObject): IdentifyPerson => ({

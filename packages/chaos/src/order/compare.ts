@@ -5,9 +5,11 @@
  */
 import type { AnsweredCall } from './model/call.ts';
 import {
+  isRelation,
   kindOf,
   type Json,
   type JsonObject,
+  type ModelEvent,
   type Person,
   type State,
 } from './model/model-state.ts';
@@ -25,7 +27,9 @@ export interface FoundPerson {
   readonly devices: Readonly<Record<string, { platform: string; attributes: JsonObject }>>;
   readonly relationships: Readonly<Record<string, JsonObject>>;
   /** Events, pages and screens, oldest first. */
-  readonly events: readonly { type: string; name: string; data: JsonObject }[];
+  readonly events: readonly ModelEvent[];
+  /** Entries about relationships, in any order. */
+  readonly relations: readonly ModelEvent[];
   /** Changes of attributes in the activity log; `undefined` if a merge or a visitor's events are in the log too. */
   readonly changes: readonly Readonly<Record<string, { from: Json; to: Json }>>[] | undefined;
 }
@@ -161,7 +165,9 @@ function comparePerson(
     Object.fromEntries(
       events.map((event) => [labelOf(event), { type: event.type, data: event.data }]),
     );
-  compareAll('event', eventsOf(person.events), eventsOf(found.events));
+  const own = person.events.filter((event) => !isRelation(event));
+  compareAll('event', eventsOf(own), eventsOf(found.events));
+  compareAll('history', timesOf(person.events.filter(isRelation)), timesOf(found.relations));
   if (new Set(found.events.map(labelOf)).size < found.events.length)
     differences.push({ kind: 'event stored twice', words: `${who} has an event twice` });
   return differences.map((difference) => {
@@ -174,6 +180,16 @@ function comparePerson(
         }
       : difference;
   });
+}
+
+/** How often the history has each entry: one relationship may begin and end many times. */
+function timesOf(entries: readonly ModelEvent[]): Readonly<Record<string, number>> {
+  const times: Record<string, number> = {};
+  for (const { type, name, data } of entries) {
+    const label = `${type} ${name} ${textOf(data)}`;
+    times[label] = (times[label] ?? 0) + 1;
+  }
+  return times;
 }
 
 /** Events of an application have the names of their commands, and each its own data. */

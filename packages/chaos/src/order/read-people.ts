@@ -5,7 +5,7 @@ import { listIdentifiers } from '@sluice/database/people/person-identifiers';
 import { svcId as svcIdOf } from '@sluice/domain/values/svc-id';
 import type { FoundPerson } from './compare.ts';
 import { isSvcId, SVC_PREFIX } from './model/call.ts';
-import type { Json, JsonObject } from './model/model-state.ts';
+import { isRelation, type Json, type JsonObject } from './model/model-state.ts';
 import { appHeaders, type Client } from './send-calls.ts';
 
 interface Activity {
@@ -154,6 +154,11 @@ async function readPerson(
       .filter(({ type }) => EVENT_TYPES.has(type))
       .map(({ type, name, data }) => ({ type, name: name ?? '', data }))
       .toReversed(),
+    relations: activities.filter(isRelation).map(({ type, data }) => ({
+      type,
+      name: `${String(data['object_type_id'])}/${String(data['object_id'])}`,
+      data: data['relationship_attributes'] as JsonObject,
+    })),
     changes: isMixed
       ? undefined
       : activities

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { NEVER, type AnsweredCall, type Body, type Call } from '../../src/order/model/call.ts';
 import { possibleStates } from '../../src/order/checker.ts';
 import { findDifferences, type FoundPerson } from '../../src/order/compare.ts';
+import { relate } from '../support/model-calls.ts';
 
 const put = (name: string, body: Body = {}): Call => ({
   api: 'v1',
@@ -37,6 +38,7 @@ const someone: FoundPerson = {
   devices: {},
   relationships: {},
   events: [],
+  relations: [],
   changes: undefined,
 };
 
@@ -186,6 +188,19 @@ test('a lost event, an event of another person and events out of order are disti
   );
 });
 
+test('an entry about a relationship that is lost, too many or different is a difference', () => {
+  const history = [sent(relate('p', 1), 1, 2), sent(relate('p', 2), 3, 4)];
+  const found = { ...someone, relationships: { '1/g': { role: 2 } } };
+  const begun = (role: number) => ({ type: 'add_relationship', name: '1/g', data: { role } });
+  expect(differences(history, { ...found, relations: [begun(1)] })).toEqual([]);
+  for (const relations of [[], [begun(1), begun(1)]])
+    expect(differences(history, { ...found, relations })).toHaveLength(1);
+  expect(differences(history, { ...found, relations: [begun(2)] })).toEqual([
+    'history add_relationship 1/g {"role":1} of p is missing, 1 is expected',
+    'history add_relationship 1/g {"role":2} of p is 1, but should be absent',
+  ]);
+});
+
 test('a change in the activity log that does not lead to the value is a difference', () => {
   const history = [sent(put('p', { a: 1 }), 1, 2), sent(put('p', { a: 2 }), 3, 4)];
   const found = { ...someone, attributes: { a: '2' } };
@@ -220,12 +235,16 @@ test('a visitor’s call and a person’s call about the same thing may take eit
   };
   const identified = sent(put('p', { anonymous_id: 'v' }), 9, 10);
   const groups = [sent(put('p'), 1, 2), sent(group, 4, 6), sent(removal, 3, 5), identified];
-  const relationships = { '1/g': {} };
+  const related = {
+    ...someone,
+    relationships: { '1/g': {} },
+    relations: [{ type: 'add_relationship', name: '1/g', data: {} }],
+  };
   expect(differences(groups, someone)).toEqual([]);
-  expect(differences(groups, { ...someone, relationships })).toEqual([]);
+  expect(differences(groups, related)).toEqual([]);
   const inOrder = [sent(put('p'), 1, 2), sent(group, 3, 4), sent(removal, 5, 6), identified];
   expect(differences(inOrder, someone)).toEqual([]);
-  expect(differences(inOrder, { ...someone, relationships })).not.toEqual([]);
+  expect(differences(inOrder, related)).not.toEqual([]);
   const traits = [sent(trait, 2, 4), sent(put('p', { a: 2 }), 1, 3), identified];
   for (const a of ['1', '2'])
     expect(differences(traits, { ...someone, attributes: { a } })).toEqual([]);

@@ -3,7 +3,7 @@
  * `spec` is ingestion-webhooks.md, `§` are sections of ingestion-conventions.md.
  */
 import { expect, test } from 'vitest';
-import type { Body } from '../../src/order/model/call.ts';
+import type { Body, Call } from '../../src/order/model/call.ts';
 import {
   put,
   post,
@@ -84,4 +84,40 @@ test('H 4, §2.1: a visitor’s group and identify_anonymous relate the person a
     put('p', { anonymous_id: 'v' }),
   );
   expect(Object.keys(all[0]?.relationships ?? {})).toEqual(['1/g1', '1/g2']);
+});
+
+const entries = (...calls: readonly Call[]) =>
+  after(...calls).people[0]?.events.map(({ type, name, data }) => [type, name, data]);
+const unrelate = entity({
+  type: 'person',
+  action: 'delete_relationships',
+  identifiers: { id: 'p' },
+  svc_relationships: [{ identifiers: { object_type_id: '1', object_id: 'g' } }],
+});
+
+test('§1.3: the history has each beginning and end of a relationship, and no call without effect', () => {
+  const calls = [unrelate, relate('p', 1), relate('p', 2), unrelate, unrelate, relate('p', 3)];
+  expect(entries(put('p'), ...calls)).toEqual([
+    ['add_relationship', '1/g', { role: 1 }],
+    ['delete_relationship', '1/g', { role: 2 }],
+    ['add_relationship', '1/g', { role: 3 }],
+  ]);
+});
+
+test('H 4: a visitor’s relationship is in the history from the identification on, if it took effect', () => {
+  const group = (...roles: readonly number[]): Call[] =>
+    roles.map((role) =>
+      pipelines('group', {
+        anonymousId: 'v',
+        groupId: 'g',
+        traits: { relationship_traits: { role } },
+      }),
+    );
+  const login = put('p', { anonymous_id: 'v' });
+  expect(entries(...group(1, 2), login)).toEqual([['add_relationship', '1/g', { role: 2 }]]);
+  expect(entries(relate('p', 3), ...group(1), login)).toEqual([
+    ['add_relationship', '1/g', { role: 3 }],
+  ]);
+  // Removed by the person after it began.
+  expect(entries(put('p'), ...group(1), unrelate, login)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** Calls in short form, and the reference model's state after them. */
 import type { Body, Call } from '../../src/order/model/call.ts';
 import { applyCall } from '../../src/order/model/model.ts';
-import { EMPTY_STATE, type State } from '../../src/order/model/model-state.ts';
+import { EMPTY_STATE, isRelation, type State } from '../../src/order/model/model-state.ts';
 
 export const put = (name: string, body: Body = {}): Call => ({
   api: 'v1',
@@ -67,7 +67,7 @@ const people = ({ people: all }: State) =>
         .filter(([, { value }]) => value !== null)
         .map(([name, { value }]) => [name, value]),
     ),
-    events: events.map(({ name }) => name).join(' '),
+    events: events.flatMap((each) => (isRelation(each) ? [] : [each.name])).join(' '),
   }));
 /** People in short, sorted by name: names, values that are set, events. */
 export const sortedPeople = (...calls: readonly Call[]) =>

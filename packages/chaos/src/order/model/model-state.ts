@@ -13,8 +13,10 @@ interface Written {
   readonly stamp?: number | undefined;
 }
 
+/** An entry of a person's history: an event, or the beginning or end of a relationship. */
 export interface ModelEvent {
   readonly type: string;
+  /** Of an event; else the object. */
   readonly name: string;
   readonly data: JsonObject;
 }
@@ -70,6 +72,10 @@ export const EMPTY_STATE: State = {
   eventIds: {},
   clock: 0,
 };
+
+/** An event has a name of its own; entries about one object differ by their attributes alone. */
+export const isRelation = ({ type }: Pick<ModelEvent, 'type'>): boolean =>
+  type === 'add_relationship' || type === 'delete_relationship';
 
 export const kindOf = (name: Name): string => name.slice(0, name.indexOf(':'));
 
@@ -137,7 +143,12 @@ export function createKeyOf(): (state: State) => string {
       sortedEntries(profile.devices),
       sortedEntries(profile.relationships),
       // The order of events is compared by itself.
-      profile.events.map(({ type, name }) => `${type} ${name}`).toSorted(),
+      profile.events
+        .map(
+          (event) =>
+            `${event.type} ${event.name}${isRelation(event) ? JSON.stringify(event.data) : ''}`,
+        )
+        .toSorted(),
     ]);
   return ({ people, visitors, suppressed, eventIds }) => {
     const placesOf = ({ values, marks }: Profile): (readonly [string, number])[] => [

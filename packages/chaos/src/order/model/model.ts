@@ -26,7 +26,7 @@ import {
   newestOf,
   notRemoved,
   relate,
-  relationshipMark,
+  relationshipsFrom,
   withoutObject,
   write,
 } from './profile.ts';
@@ -244,16 +244,14 @@ function adopt(state: State, person: Person, anonymous: Name | undefined): [Stat
     visitor.values,
     (name, { at, stamp }) => (person.values[name]?.at ?? 0) > at || isOlder(stamp, person),
   );
+  const { relationships, events } = relationshipsFrom(visitor, person);
   const next: Person = {
     ...withNames(person, [anonymous]),
     values: { ...person.values, ...taken },
     stamp: newestOf(taken, person.stamp),
     devices: { ...notRemoved(visitor.devices, deviceMark, visitor, person), ...person.devices },
-    relationships: {
-      ...notRemoved(visitor.relationships, relationshipMark, visitor, person),
-      ...person.relationships,
-    },
-    events: [...person.events, ...visitor.events],
+    relationships,
+    events: [...person.events, ...visitor.events, ...events],
   };
   const visitors = without(state.visitors, (name) => name === anonymous);
   return [withPerson({ ...state, visitors }, person, next), next];

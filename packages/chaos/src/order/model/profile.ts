@@ -30,11 +30,33 @@ const isUnsubscribed = (value: JsonObject[string]): boolean =>
 export function relate(profile: Profile, relations: readonly Relation[], at: number): Profile {
   return relations.reduce((changed, { object, attributes, isGone }) => {
     const marked = mark(changed, relationshipMark(object), at, isGone);
-    if (isGone) return withoutObject(marked, object);
     const { relationships } = marked;
-    const joined = { ...relationships[object], ...attributes };
-    return { ...marked, relationships: { ...relationships, [object]: joined } };
+    const known = relationships[object];
+    if (isGone) {
+      const left = withoutObject(marked, object);
+      return known ? note(left, 'delete_relationship', object, known) : left;
+    }
+    const joined = { ...known, ...attributes };
+    const related = { ...marked, relationships: { ...relationships, [object]: joined } };
+    return known ? related : note(related, 'add_relationship', object, joined);
   }, profile);
+}
+
+/** The history has changes that took effect (H 4). A visitor’s take effect at the identification. */
+const note = (profile: Profile, type: string, name: string, data: JsonObject): Profile =>
+  'names' in profile ? { ...profile, events: [...profile.events, { type, name, data }] } : profile;
+
+/** The visitor's relationships that the person has not, and has not removed later, begin now. */
+export function relationshipsFrom(
+  visitor: Profile,
+  person: Profile,
+): Pick<Profile, 'relationships' | 'events'> {
+  const kept = notRemoved(visitor.relationships, relationshipMark, visitor, person);
+  const begun = without(kept, (object) => object in person.relationships);
+  return {
+    relationships: { ...begun, ...person.relationships },
+    events: Object.entries(begun).map(([name, data]) => ({ type: 'add_relationship', name, data })),
+  };
 }
 
 export const relationshipMark = (object: string): string => `relationship ${object}`;

@@ -1,4 +1,4 @@
-/** The row of a visitor stands in the partition of its last write, and is one row at any time. */
+/** Rows of visitors move to the week of their last write. */
 import { weekOf } from '@sluice/domain/state/visitor-profile';
 import { identify, NOW_MS } from '@sluice/domain/testing/sample-operations';
 import { statementsSentBy } from '@sluice/database/testing/statements-sent';
@@ -24,7 +24,7 @@ const writeTrait = (environmentId: number, visitor: string, trait: string, nowMs
     now: () => nowMs,
   });
 
-test('a visitor who writes in a later week moves there with the earlier data, and nobody else does', async () => {
+test('a visitor who writes in a later week moves there with the earlier data, and another visitor stays', async () => {
   const environmentId = world.newEnvironment();
   const later = NOW_MS + WEEK_MS;
   await writeTrait(environmentId, 'comes again', 'early', NOW_MS);
@@ -61,7 +61,7 @@ test('a visitor who moves and is identified in one commit batch leaves no row', 
   ]);
 });
 
-test('another write in the same week updates the row and deletes none', async () => {
+test('another write in the same week updates the row in its place', async () => {
   const environmentId = world.newEnvironment();
   await writeTrait(environmentId, 'v', 'one', NOW_MS);
   const sent = await statementsSentBy(() => writeTrait(environmentId, 'v', 'two', NOW_MS + 1));
