@@ -6,6 +6,7 @@ import { svcId as svcIdOf } from '@sluice/domain/values/svc-id';
 import type { FoundPerson } from './compare.ts';
 import { isSvcId, SVC_PREFIX } from './model/call.ts';
 import { isRelation, type Json, type JsonObject } from './model/model-state.ts';
+import { objectOf } from './model/steps.ts';
 import { appHeaders, type Client } from './send-calls.ts';
 
 interface Activity {
@@ -156,7 +157,7 @@ async function readPerson(
       .toReversed(),
     relations: activities.filter(isRelation).map(({ type, data }) => ({
       type,
-      name: `${String(data['object_type_id'])}/${String(data['object_id'])}`,
+      name: objectOf(data),
       data: data['relationship_attributes'] as JsonObject,
     })),
     changes: isMixed
