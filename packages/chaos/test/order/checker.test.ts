@@ -201,6 +201,16 @@ test('an entry about a relationship that is lost, too many or different is a dif
   ]);
 });
 
+test('either of two relationships in flight together may be the one that begins in the history', () => {
+  const history = [relate('p', 1), relate('p', 2)].map((call) => sent(call, 1, 2));
+  const overwritten = [...history, sent(relate('p', 3), 3, 4)];
+  const found = { ...someone, relationships: { '1/g': { role: 3 } } };
+  const begun = (role: number) => [{ type: 'add_relationship', name: '1/g', data: { role } }];
+  for (const role of [1, 2])
+    expect(differences(overwritten, { ...found, relations: begun(role) })).toEqual([]);
+  expect(differences(overwritten, { ...found, relations: begun(3) })).not.toEqual([]);
+});
+
 test('a change in the activity log that does not lead to the value is a difference', () => {
   const history = [sent(put('p', { a: 1 }), 1, 2), sent(put('p', { a: 2 }), 3, 4)];
   const found = { ...someone, attributes: { a: '2' } };
